@@ -1,6 +1,7 @@
 //! The state of a channel, shared by the channel and its ids.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
@@ -31,6 +32,9 @@ pub(crate) struct ChannelState<I> {
     pub(crate) command_support: CommandSupport,
     registrations: Mutex<Registrations<I>>,
     local_events: LocalEvents,
+    /// The channels that listeners were on before they migrated to this one, the latest last.
+    /// Children of connect requests that moved with them are there.
+    request_sources: Mutex<Vec<Weak<Self>>>,
     pub(crate) poll_first: PollFirst,
 }
 
@@ -47,6 +51,7 @@ impl<I> ChannelState<I> {
             command_support: CommandSupport::default(),
             registrations: Mutex::default(),
             local_events: LocalEvents::default(),
+            request_sources: Mutex::default(),
             poll_first: PollFirst::default(),
         })
     }
@@ -101,10 +106,57 @@ impl<I> ChannelState<I> {
     /// the process changed its credentials, and closing the file frees the id then.
     #[inline]
     pub(crate) fn destroy(&self, kernel_id: u32) {
+        let _ = self.try_destroy(kernel_id);
+    }
+
+    #[inline]
+    fn try_destroy(&self, kernel_id: u32) -> io::Result<()> {
         let mut events_reported = DestroyIdResponse::new_zeroed();
         let request = DestroyId::new(kernel_id);
-        let _ = self
-            .ucma
-            .transact(&request, &mut events_reported, Attachment::None);
+        self.ucma
+            .transact(&request, &mut events_reported, Attachment::None)
     }
+
+    /// A listener is about to migrate here, whose connect requests may have come through these
+    /// channels, the latest first.
+    pub(crate) fn add_request_sources(&self, sources: &[Arc<Self>]) {
+        let mut known = self.request_sources();
+        known.retain(|one| one.strong_count() > 0);
+        for source in sources.iter().rev().map(Arc::downgrade) {
+            known.retain(|one| !one.ptr_eq(&source));
+            known.push(source);
+        }
+    }
+
+    /// Destroys the child of a connect request that was read here and whose listener is gone.
+    /// If the listener has migrated, the child may be on a channel that it was on before. With
+    /// the file of such a channel, the kernel has closed the child.
+    pub(crate) fn destroy_child(&self, kernel_id: u32) {
+        if !is_elsewhere(&self.try_destroy(kernel_id)) {
+            return;
+        }
+        let sources: Vec<_> = {
+            let sources = self.request_sources();
+            sources.iter().filter_map(Weak::upgrade).collect()
+        };
+        for source in sources.iter().rev() {
+            if !is_elsewhere(&source.try_destroy(kernel_id)) {
+                return;
+            }
+        }
+    }
+
+    /// The list is valid between any two statements, so a panic that poisons the lock leaves it
+    /// valid.
+    fn request_sources(&self) -> MutexGuard<'_, Vec<Weak<Self>>> {
+        self.request_sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an id exists, but on another file (`_ucma_find_context`).
+fn is_elsewhere(outcome: &io::Result<()>) -> bool {
+    let errno = outcome.as_ref().err().and_then(io::Error::raw_os_error);
+    errno == Some(libc::EINVAL)
 }

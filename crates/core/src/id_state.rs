@@ -226,6 +226,7 @@ impl IdState {
         // source, and the kernel may report on the new channel at once. The id stays
         // registered on the old one, whose readers may have an event of it.
         self.record_departure(&from);
+        to.add_request_sources(&self.other_request_sources(to));
         let was_there = self.rare().was_on(to);
         self.register(to);
         if let Err(error) = migrate(&from, to) {

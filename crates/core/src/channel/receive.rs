@@ -155,7 +155,7 @@ fn deliver_request(
     answer: &EventResponse,
 ) -> Option<Event> {
     let Some(listener) = listener.filter(|listener| listener.is_open()) else {
-        channel.destroy(answer.id);
+        channel.destroy_child(answer.id);
         return None;
     };
     migrate_child(&listener, answer.id, channel);

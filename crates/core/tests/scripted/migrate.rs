@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use rdmacm_abi::{EventNumber, MigrateId};
+use rdmacm_abi::{DestroyId, EventNumber, MigrateId};
 use rdmacm_core::{CommandNumber, EventChannel, EventKind, JoinFlags, PortSpace};
 
 use crate::script::{FIRST_ID, Scripted};
@@ -149,4 +149,41 @@ fn an_id_that_does_not_listen_keeps_no_previous_channel_open() {
     drop::<EventChannel>(channel);
     assert!(ucma.upgrade().is_none());
     drop(id);
+}
+
+/// A request that was read while its listener was dropped: its id is on the file through which
+/// the request came, not on that where it is read.
+#[test]
+fn a_child_without_a_listener_is_destroyed_on_the_file_that_has_it() {
+    const CHILD: u32 = 77;
+    let (first, second, last) = (Fixture::new(), other(), other());
+    let listener = first.id(PortSpace::TCP);
+    let mut request = first.ucma.event(EventNumber::CONNECT_REQUEST, 0);
+    request.id = CHILD;
+    listener.listen(1).unwrap();
+    for to in [&second, &last] {
+        listener.migrate(&to.channel).unwrap();
+    }
+    drop(listener);
+    for fixture in [&first, &second, &last] {
+        fixture.ucma.forget();
+    }
+    let destroy = CommandNumber::DESTROY_ID;
+    let delivered = || {
+        last.ucma.report(&request);
+        assert!(last.channel.try_next_event().unwrap().is_none());
+        [&first, &second, &last].map(|fixture| {
+            let sent = fixture.ucma.take();
+            assert!(sent.iter().all(|one| one.number == destroy));
+            let ids = sent.iter().map(|one| one.request::<DestroyId>().id);
+            ids.collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(delivered(), [vec![], vec![], vec![CHILD]], "it is there");
+    last.ucma.refuse(destroy, libc::ENOENT);
+    assert_eq!(delivered(), [vec![], vec![], vec![CHILD]], "it is gone");
+    for fixture in [&second, &last] {
+        fixture.ucma.refuse(destroy, libc::EINVAL);
+    }
+    assert_eq!(delivered(), [[CHILD]; 3].map(Vec::from));
 }
