@@ -53,7 +53,8 @@ impl KernelFile {
         reason = "the layout of a command is a constant where it is sent"
     )]
     pub(super) fn write(&self, call: &mut Call<'_>) -> io::Result<()> {
-        if call.number() == CommandNumber::GET_EVENT {
+        let is_read = call.number() == CommandNumber::GET_EVENT;
+        if is_read {
             self.readiness.take_failure()?;
         }
         let Some(bytes) = fill_in(call) else {
@@ -70,9 +71,16 @@ impl KernelFile {
         let written =
             unsafe { libc::write(self.ucma.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
         if usize::try_from(written) == Ok(bytes.len()) {
+            if is_read {
+                self.readiness.found_event();
+            }
             return Ok(());
         }
-        Err(refusal(written))
+        let error = refusal(written);
+        if is_read {
+            self.readiness.found_no_event();
+        }
+        Err(error)
     }
 
     /// Waits for events; returns `None` if the clock has reached `until` before.
@@ -159,8 +167,9 @@ mod tests {
     use super::*;
 
     use crate::ucma::{Attachment, transact};
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::stat::Mode;
-    use rdmacm_abi::{Listen, MigrateId, MigrateIdResponse, NoResponse};
+    use rdmacm_abi::{EventResponse, GetEvent, Listen, MigrateId, MigrateIdResponse, NoResponse};
     use std::ffi::CString;
     use std::io::Read;
     use std::os::unix::ffi::OsStringExt;
@@ -231,6 +240,31 @@ mod tests {
         let soon = ucma.now() + Duration::from_millis(1);
         assert!(!ucma.wait(Some(soon), None).unwrap());
         assert!(ucma.now() >= soon);
+    }
+
+    /// What a forked child sets.
+    #[test]
+    fn reads_that_find_no_event_clear_a_readiness_without_a_cause() {
+        let folder = TempDir::new().unwrap();
+        let ucma = pipe_file(&folder, "pipe");
+        let (quiet, _keep_open) = nix::unistd::pipe().unwrap();
+        let readiness = ucma.readiness.fd(quiet.as_fd());
+        let readable = || {
+            let mut fds = [PollFd::new(readiness, PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
+        };
+        let read = || {
+            let mut answer = EventResponse::new_zeroed();
+            transact(&ucma, &GetEvent::new(), &mut answer, Attachment::None)
+        };
+        // Once the pipe is full, there is no event.
+        while read().is_ok() {}
+        ucma.readiness.wake_in_a_child();
+        assert!(readable());
+        for _ in 0..100 {
+            read().unwrap_err();
+        }
+        assert!(!readable());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,13 +24,28 @@ pub(super) struct Readiness {
     /// needs no system call. Flags and eventfd change together under the lock, and
     /// it is opened under the lock with the flags of then: if they disagreed, a
     /// wake-up could be lost or a wait never block.
-    eventfd: OnceLock<EventFd>,
+    eventfd: OnceLock<Opened>,
     woken: AtomicBool,
     notified: AtomicBool,
     changing: Mutex<()>,
     /// Why the last caller of [`fd`](Self::fd) got another descriptor; 0 if it did not.
     failure: AtomicI32,
+    /// How many reads in turn have found no event, about.
+    empty_reads: AtomicU8,
 }
+
+/// The eventfd.
+#[derive(Debug)]
+struct Opened {
+    eventfd: EventFd,
+    /// The process that opened it. A forked child shares it, but has flags of its own.
+    opener: u32,
+}
+
+/// After how many reads in turn without an event the eventfd may be readable without a flag.
+/// Callers that read while there are events find none after each few, those that are woken by
+/// what no flag is set for find none again and again.
+const EMPTY_READS: u8 = 16;
 
 impl Readiness {
     /// Opens the descriptor of [`fd`](Self::fd), unless it is open.
@@ -78,7 +93,7 @@ impl Readiness {
     #[inline]
     fn eventfd(&self) -> io::Result<&EventFd> {
         match self.eventfd.get() {
-            Some(eventfd) => Ok(eventfd),
+            Some(opened) => Ok(&opened.eventfd),
             None => self.open_eventfd(),
         }
     }
@@ -89,8 +104,10 @@ impl Readiness {
         let is_set = self.woken.load(Ordering::Acquire) || self.notified.load(Ordering::Acquire);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let eventfd = EventFd::from_value_and_flags(is_set.into(), flags)?;
+        let opener = std::process::id();
         // If another thread was faster, its eventfd agrees with the flags as well.
-        Ok(self.eventfd.get_or_init(|| eventfd))
+        let opened = self.eventfd.get_or_init(|| Opened { eventfd, opener });
+        Ok(&opened.eventfd)
     }
 
     /// Returns `true` if it took a wake-up. Polls the descriptors one by one,
@@ -106,10 +123,58 @@ impl Readiness {
         let mut fds = [eventfd, readable(ucma), readable(other.unwrap_or(ucma))];
         let count = if other.is_some() { 3 } else { 2 };
         match poll(&mut fds[..count], timeout(left)) {
-            Ok(_) => Ok(fds[0].any() == Some(true) && self.take_wake()),
+            Ok(_) => Ok(fds[0].any() == Some(true) && self.take_wake_or_clear()),
             // The caller checks its deadline and waits again.
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Takes a wake-up from the eventfd, which is readable.
+    fn take_wake_or_clear(&self) -> bool {
+        if self.take_wake() {
+            return true;
+        }
+        if !self.has_flag() {
+            self.clear_stray();
+        }
+        false
+    }
+
+    /// A read has found an event.
+    #[inline]
+    pub(super) fn found_event(&self) {
+        if self.empty_reads.load(Ordering::Relaxed) != 0 {
+            self.empty_reads.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A read has found no event. Whoever waits on the descriptor of [`fd`](Self::fd) may have
+    /// been told that there was one.
+    #[cold]
+    pub(super) fn found_no_event(&self) {
+        if self.epoll.get().is_none() {
+            return;
+        }
+        let reads = self.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
+        self.empty_reads
+            .store(reads % EMPTY_READS, Ordering::Relaxed);
+        if reads == EMPTY_READS {
+            self.clear_stray();
+        }
+    }
+
+    /// Reads the eventfd away if no flag is set: a forked child that has set a flag of its own has
+    /// made it readable, and would take its own flag only. The child itself leaves it as it is,
+    /// because it does not know the flags of its parent.
+    #[cold]
+    fn clear_stray(&self) {
+        let Some(opened) = self.eventfd.get() else {
+            return;
+        };
+        let _changing = self.changing();
+        if !self.has_flag() && opened.opener == std::process::id() {
+            let _ = opened.eventfd.read();
         }
     }
 
@@ -142,7 +207,7 @@ impl Readiness {
         flag.store(true, Ordering::Release);
         // Fails only if the counter is full, after 2^64 - 2 writes without a
         // read: then the descriptor is readable already.
-        let _ = self.eventfd.get().map(|eventfd| eventfd.write(1));
+        let _ = self.eventfd.get().map(|opened| opened.eventfd.write(1));
     }
 
     /// Clears one flag; the descriptor stays readable while the other is set.
@@ -154,7 +219,7 @@ impl Readiness {
         let taken = flag.swap(false, Ordering::AcqRel);
         if taken && !other.load(Ordering::Acquire) {
             // Readable, because a flag was set; reading resets it.
-            let _ = self.eventfd.get().map(EventFd::read);
+            let _ = self.eventfd.get().map(|opened| opened.eventfd.read());
         }
         taken
     }
@@ -178,6 +243,14 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
         .ok()
         .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
         .unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+impl Readiness {
+    /// What a forked child does when it wakes, or notifies: it shares the eventfd, not the flags.
+    pub(super) fn wake_in_a_child(&self) {
+        self.eventfd().unwrap().write(1).unwrap();
+    }
 }
 
 #[cfg(test)]
@@ -224,6 +297,69 @@ mod tests {
         assert!(!readiness.wait(quiet.as_fd(), None, None).unwrap());
         assert!(!readiness.take_wake() && readiness.take_notification());
         assert!(!readiness.take_notification());
+    }
+
+    #[test]
+    fn what_a_child_sets_ends_one_wait_at_most() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::default();
+        let wait = |left| readiness.wait(quiet.as_fd(), None, left).unwrap();
+        readiness.wake_in_a_child();
+        assert!(!wait(None));
+        let left = Duration::from_millis(1);
+        let until = Instant::now() + left;
+        assert!(!wait(Some(left)));
+        assert!(Instant::now() >= until, "nothing is left");
+        for flag in [Readiness::wake, Readiness::notify] {
+            readiness.wake_in_a_child();
+            flag(&readiness);
+            let is_woken = wait(None);
+            assert_ne!(is_woken, readiness.take_notification());
+            assert!(!wait(Some(Duration::ZERO)) && !readiness.has_flag());
+        }
+    }
+
+    #[test]
+    fn what_a_child_sets_does_not_keep_the_descriptor_readable() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::default();
+        let readable = || {
+            let mut fds = [PollFd::new(readiness.fd(quiet.as_fd()), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
+        };
+        assert!(!readable());
+        let spin = || (0..EMPTY_READS).for_each(|_| readiness.found_no_event());
+        readiness.wake_in_a_child();
+        readiness.found_no_event();
+        assert!(readable());
+        // As long as there are events, that costs nothing.
+        for _ in 0..2 * EMPTY_READS {
+            readiness.found_event();
+            readiness.found_no_event();
+        }
+        assert!(readable());
+        spin();
+        assert!(!readable());
+        readiness.wake_in_a_child();
+        readiness.notify();
+        spin();
+        assert!(readable(), "there is a notification");
+        assert!(readiness.take_notification() && !readable());
+    }
+
+    /// The other way round, a child reads nothing away that is its parent's.
+    #[test]
+    fn only_the_process_that_opened_the_descriptor_reads_it_away() {
+        let readiness = Readiness::default();
+        let eventfd = EventFd::from_value(1).unwrap();
+        let opener = std::process::id() + 1;
+        readiness.eventfd.set(Opened { eventfd, opener }).unwrap();
+        readiness.clear_stray();
+        let mut fds = [PollFd::new(
+            readiness.eventfd().unwrap().as_fd(),
+            PollFlags::POLLIN,
+        )];
+        assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
     }
 
     #[test]
