@@ -106,8 +106,8 @@ impl Readiness {
         let eventfd = EventFd::from_value_and_flags(is_set.into(), flags)?;
         let opener = std::process::id();
         // If another thread was faster, its eventfd agrees with the flags as well.
-        let opened = self.eventfd.get_or_init(|| Opened { eventfd, opener });
-        Ok(&opened.eventfd)
+        let first = self.eventfd.get_or_init(|| Opened { eventfd, opener });
+        Ok(&first.eventfd)
     }
 
     /// Returns `true` if it took a wake-up. Polls the descriptors one by one,
