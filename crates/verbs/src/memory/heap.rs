@@ -12,8 +12,10 @@ use std::slice;
 
 use super::region::Memory;
 
-/// The alignment: a cache line.
-const ALIGNMENT: usize = 64;
+/// The alignment of every allocation. For a larger one, the standard library zeroes the memory
+/// itself, also fresh pages that are zero, and the GNU C library looks for more room than a freed
+/// buffer of the same length leaves, and grows the heap instead.
+const ALIGNMENT: usize = 16;
 
 /// At least one byte of the heap.
 #[derive(Debug)]
