@@ -34,8 +34,9 @@ macro_rules! by_mode {
     };
 }
 
-/// A method that waits: `event_loop => future`, unless there is an outcome at once. What takes the
-/// caller's memory begins with `let rest = …;`: an outcome, or what is left to wait for.
+/// A method that waits: `event_loop => future`, unless there is an outcome at once. With
+/// `let rest = …;` it first tries without the event loop: `Ok` is the outcome, `Err` what is left to
+/// wait for.
 macro_rules! waits {
     (
         $(#[$doc:meta])*

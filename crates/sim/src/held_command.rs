@@ -11,7 +11,7 @@ use crate::kernel_command::KernelCommand;
 pub struct HeldCommand(Arc<Hold>);
 
 impl HeldCommand {
-    /// Waits until a program has given the command. The clock is not waited for.
+    /// Waits until a program has given the command. That does not move the clock.
     pub fn wait(&self) {
         let issued = self.0.state();
         let issued = self.0.changed.wait_while(issued, |state| !state.is_issued);

@@ -57,9 +57,9 @@
 //!
 //! # Failures
 //! [`Host`] has the failures of a machine: no link, no response, delay, lost messages
-//! of one [`MessageKind`], a removed device, commands that fail or take their time. [`Fabric`] has those
-//! of the network: delay, and random loss, which [`Fabric::seed`] repeats. A listener
-//! whose events nobody reads has a full backlog in the end.
+//! of one [`MessageKind`], a removed device, commands that fail or take their time.
+//! [`Fabric`] has those of the network: delay, and random loss, which [`Fabric::seed`]
+//! repeats. A listener whose events nobody reads has a full backlog in the end.
 //!
 //! # Time
 //! The clock stands still until the program waits, and moves straight to what happens

@@ -249,6 +249,9 @@ impl Context {
     /// return, and polling a completion queue returns each outstanding request as failed.
     /// Blocks until commands in progress have ended, of which only destroying a queue pair
     /// of siw takes long.
+    ///
+    /// In a forked child, where the context counts as closed, the descriptor stays open until the
+    /// context and all its objects are dropped.
     #[doc(alias = "ibv_close_device")]
     pub fn close(&self) {
         self.uverbs().close();

@@ -327,7 +327,7 @@ impl Uverbs {
     /// memory of this process.
     pub(crate) fn close(&self) {
         if self.is_in_child() {
-            // It closes only its own copies, and counts as closed.
+            // Its copy of the descriptor is closed when the last object is dropped.
             self.file.abandon();
             return;
         }

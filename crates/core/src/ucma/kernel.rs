@@ -242,7 +242,7 @@ mod tests {
         assert!(ucma.now() >= soon);
     }
 
-    /// What a forked child sets.
+    /// A forked child may have made it readable.
     #[test]
     fn reads_that_find_no_event_clear_a_readiness_without_a_cause() {
         let folder = TempDir::new().unwrap();

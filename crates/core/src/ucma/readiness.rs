@@ -43,8 +43,8 @@ struct Opened {
 }
 
 /// After how many reads in turn without an event the eventfd may be readable without a flag.
-/// Callers that read while there are events find none after each few, those that are woken by
-/// what no flag is set for find none again and again.
+/// A caller that reads while there are events finds none only now and then. One that is woken
+/// although no flag is set finds none every time.
 const EMPTY_READS: u8 = 16;
 
 impl Readiness {

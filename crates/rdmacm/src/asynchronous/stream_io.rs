@@ -30,6 +30,7 @@ async fn peek(inner: &StreamHandle, into: &mut [u8]) -> io::Result<usize> {
     if into.is_empty() {
         return Ok(0);
     }
+    turn().await;
     let slices = &mut [IoSliceMut::new(into)];
     let peeked = match inner.try_read(Reading::Peek, slices) {
         Some(peeked) => peeked,

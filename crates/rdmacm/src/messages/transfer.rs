@@ -80,8 +80,8 @@ impl MessageConnection {
         }
     }
 
-    /// Posts a transfer without the event loop, if there is room for it now; it comes back if
-    /// there is none, or something is wrong.
+    /// Posts a transfer without the event loop, if there is room for it now. It comes back if
+    /// there is none, or if the connection has an event or has failed.
     pub(crate) fn start_now<B: RegisteredBuffer>(
         &self,
         transfer: NewTransfer<B>,

@@ -196,7 +196,8 @@ impl Connection {
     /// Moves the connection to another node, with what was not read.
     ///
     /// # Errors
-    /// [`Stage::Migrate`](crate::Stage::Migrate): the kernel refused, and the connection is where it was.
+    /// [`Stage::Migrate`](crate::Stage::Migrate): the kernel refused, and the connection is where
+    /// it was.
     #[doc(alias = "rdma_migrate_id")]
     pub fn migrate(&mut self, to: &Node) -> Result<()> {
         match Arc::get_mut(&mut self.inner) {

@@ -264,7 +264,8 @@ impl StreamQueuePair {
         wakers.wake();
     }
 
-    /// The end of the stream is sent even if this side may not send yet: it ends the connection.
+    /// On iWARP the end of one direction waits until this side may send. That of both does not
+    /// wait: it ends the connection.
     fn send_control(&self, send: &mut SendState, control: Control, wakers: &mut Wakers) {
         if self.has_failed() {
             return;

@@ -112,6 +112,11 @@ impl SendState {
         self.in_flight.is_empty()
     }
 
+    /// How many bytes were written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// How many bytes were written whose write has not completed.
     pub(super) fn unacknowledged(&self) -> u64 {
         self.written - self.acknowledged

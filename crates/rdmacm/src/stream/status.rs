@@ -101,8 +101,8 @@ impl Status {
         is_awaited || self.descriptor.is_some()
     }
 
-    /// Whether others wait than a single waiter that is woken. With several, nobody knows whether
-    /// each is woken for all that it waits for.
+    /// Whether anybody waits besides a single waiter that is woken. Of several, nobody knows
+    /// whether each is woken for all that it waits for.
     pub(super) fn has_others(&self, wakers: &Wakers) -> bool {
         match self.waiters() {
             0 => false,

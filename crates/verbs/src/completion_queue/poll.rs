@@ -177,7 +177,7 @@ impl CompletionQueue {
 
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
         let credits = &self.0.credits;
-        // Queues that are noted as reporting may have nothing to report, and others not have
+        // Queues that are noted as reporting may have nothing to report, and others may not have
         // failed yet.
         let reported = state.next_reported(credits).or_else(|| {
             state.fail_all(credits);

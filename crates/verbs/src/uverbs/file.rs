@@ -23,9 +23,8 @@ use crate::gid_table::GidEntry;
 /// Whoever opens a context on it maps memory where responses say, accesses it without a check,
 /// and frees memory once responses and queues say that the device is done with it. An
 /// implementer guarantees:
-/// - It is a device of the driver, and of the version of its structs, that it is opened with: it
-///   is given to no code that may call [`Context::with_file`](crate::Context::with_file) with
-///   others.
+/// - It is a device of one driver, with one version of its structs. Whoever can reach it opens it
+///   ([`Context::with_file`](crate::Context::with_file)) with no others.
 /// - A queue that a response describes is within [`memory`](Self::memory), which does not shrink,
 ///   and no byte of it is in any other queue, also after it was destroyed.
 /// - The device follows the driver's protocol: it accesses a slot of a queue only while the slot

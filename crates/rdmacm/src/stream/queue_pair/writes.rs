@@ -47,11 +47,12 @@ impl StreamQueuePair {
             if must_look || !is_writable || send.is_half_full() {
                 self.poll_sends(&mut send, &mut wakers);
             }
+            let written = send.written();
             outcome = post(&mut send).unwrap_or_else(|failure| {
                 self.fail(failure.clone(), &mut wakers);
                 Some(Transferred::Failed(failure))
             });
-            if send.is_answer_due && matches!(outcome, Some(Transferred::Bytes(1..))) {
+            if send.is_answer_due && send.written() > written {
                 send.is_answer_due = false;
                 self.status().keep_alive.peer_is_awake();
             }

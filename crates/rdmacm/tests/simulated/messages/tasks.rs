@@ -17,7 +17,7 @@ pub(super) struct Tasks {
     pub(super) fabric: Fabric,
     pub(super) client: Host,
     pub(super) server: Host,
-    client_node: Node,
+    pub(super) client_node: Node,
     pub(super) listener: Listener,
 }
 
@@ -231,7 +231,7 @@ async fn a_fabric_may_be_created_at_any_time() {
     }
 }
 
-/// As many messages as have arrived are received without waiting, but not by one task alone.
+/// Messages that have arrived are received without waiting, but other tasks run in between.
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_never_waits_lets_others_run() {
     const MESSAGES: u32 = 500;

@@ -11,8 +11,8 @@ use super::SECOND;
 use super::tasks::Tasks;
 use crate::slow_commands::Task;
 
-/// It is late for messages that have come before, of which the reader takes only those that it
-/// wants bytes of.
+/// Messages that arrive before the request takes effect cause no notification. The reader that has
+/// made it takes those that it wants bytes of, and must wake the writer for the others.
 #[tokio::test(start_paused = true)]
 async fn a_writer_that_finds_the_notification_requested_is_woken() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));
@@ -39,6 +39,7 @@ async fn a_writer_that_finds_the_notification_requested_is_woken() {
     server.read_exact(&mut vec![0; written]).await.unwrap();
     // By the fabric's clock.
     sleep(SECOND).await;
+    assert!(!writing.is_woken());
     drop(request);
     assert_eq!(reading.join().unwrap(), Poll::Ready(10));
     assert!(writing.is_woken());

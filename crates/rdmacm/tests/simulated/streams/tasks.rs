@@ -157,20 +157,27 @@ async fn an_accept_that_is_dropped_loses_no_stream() {
     }
 }
 
-/// A task that reads and writes byte by byte, and finds bytes and room each time.
+/// A task that reads byte by byte, or looks at what has arrived again and again.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_never_waits_lets_others_run() {
+    const BYTES: usize = 500;
     for tasks in Tasks::each() {
         let (mut client, mut server) = tasks.connect().await;
-        client.write_all(&bytes(1000)).await.unwrap();
+        client.write_all(&bytes(BYTES)).await.unwrap();
         server.read_exact(&mut [0]).await.unwrap();
         let turns = Turns::default();
         let other = turns.count();
-        for _ in 0..999 {
+        for _ in 1..BYTES {
             server.read_exact(&mut [0]).await.unwrap();
         }
         let while_reading = turns.so_far();
         assert!(while_reading > 1, "the other task has run");
+        server.write_all(&[0]).await.unwrap();
+        let before = turns.so_far();
+        for _ in 0..BYTES {
+            client.peek(&mut [0]).await.unwrap();
+        }
+        assert!(turns.so_far() > before + 1, "the other task has run");
         other.abort();
     }
 }
