@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// receives it recognises it.
 pub(crate) const POISON: u8 = 0xdb;
 
-/// The alignment of the library's memory for devices, which is rare elsewhere.
-const ALIGNMENT: usize = 64;
+/// The alignment that the library asks for its memory for devices, which is rare elsewhere.
+const ALIGNMENT: usize = 16;
 
 /// The watched sizes; 0 is none.
 static WATCHED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];

@@ -30,7 +30,8 @@ const INTRODUCTION: &str = "\
 `cargo xtask bench` measures this library, librdmacm, TCP and bare writes doing the same work on the
 same devices, and writes this page. Every number is for one operation. [testing.md](testing.md#benchmarks)
 explains how it is measured, and which of the counts are tests; [instructions.md](instructions.md)
-lists the functions that the instructions are in.
+lists the functions that the instructions are in, and [costs.md](costs.md) says why some operations
+cost more than librdmacm's.
 
 | library | what it is |
 |---|---|
