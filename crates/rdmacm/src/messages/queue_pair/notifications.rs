@@ -84,20 +84,15 @@ impl MessageQueuePair {
                 self.arm_queue(side);
             }
         }
-        if sends || receives {
-            self.handle_what_came_before();
+        let sends_have_come = sends && self.sends.has_completions();
+        if sends_have_come || receives && self.receives.has_completions() {
+            self.poll();
         }
     }
 
     fn arm_queue(&self, side: Side) {
         if let Err(error) = self.queue(side).arm(false) {
             self.fail(Failure::Device(error));
-        }
-    }
-
-    fn handle_what_came_before(&self) {
-        if self.sends.has_completions() || self.receives.has_completions() {
-            self.poll();
         }
     }
 
@@ -142,7 +137,9 @@ impl MessageQueuePair {
         drop(replaced);
         if arms {
             self.arm_queue(Side::Receives);
-            self.handle_what_came_before();
+            if self.receives.has_completions() {
+                self.poll();
+            }
         }
         Some(thread)
     }

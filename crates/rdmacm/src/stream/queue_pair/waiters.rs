@@ -11,6 +11,19 @@ use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::status::{StreamInterest, Wakers};
 
+/// The queues whose notification was not requested before.
+#[derive(Clone, Copy)]
+struct NewlyArmed {
+    sends: bool,
+    receives: bool,
+}
+
+impl NewlyArmed {
+    fn is_any(self) -> bool {
+        self.sends || self.receives
+    }
+}
+
 impl StreamQueuePair {
     /// Adds a waiter, and requests the notifications that it needs. The caller looks afterwards.
     pub(in crate::stream) fn register(&self, interest: StreamInterest, key: u64, waker: &Waker) {
@@ -45,11 +58,12 @@ impl StreamQueuePair {
     ///
     /// Returns what [`arm_for`](Self::arm_for) does.
     pub(in crate::stream) fn arm_and_look(&self, interest: StreamInterest) -> bool {
-        let is_new = self.arm_for(interest);
-        if is_new && self.has_completions(StreamInterest::Progress) {
+        let new = self.arm_sides(interest);
+        let sends_have_come = new.sends && self.sends.has_completions();
+        if sends_have_come || new.receives && self.receives.has_any() {
             CompletionHandler::poll(self);
         }
-        is_new
+        new.is_any()
     }
 
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
@@ -59,6 +73,11 @@ impl StreamQueuePair {
     /// Returns whether there is one that was not requested before. The caller looks again then: what
     /// it waits for changes when another caller handles what the peer has sent, or writes.
     fn arm_for(&self, interest: StreamInterest) -> bool {
+        self.arm_sides(interest).is_any()
+    }
+
+    /// Returns those that were not requested before.
+    fn arm_sides(&self, interest: StreamInterest) -> NewlyArmed {
         let (mut sends, receives) = match interest {
             StreamInterest::Readable => (false, true),
             StreamInterest::Writable => {
@@ -69,9 +88,10 @@ impl StreamQueuePair {
             StreamInterest::Progress => (true, true),
         };
         sends |= self.receives.is_shared();
-        let sends = sends && self.arm(Side::Sends);
-        let receives = receives && self.arm(Side::Receives);
-        sends || receives
+        NewlyArmed {
+            sends: sends && self.arm(Side::Sends),
+            receives: receives && self.arm(Side::Receives),
+        }
     }
 
     /// Requests the notifications that those need who wait. Returns what
