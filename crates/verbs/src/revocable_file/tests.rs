@@ -48,6 +48,21 @@ fn it_is_closed_once_after_a_last_use() {
     );
 }
 
+/// Uses the file on another thread until it may leave. Whether it is open then.
+fn spawn_user<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    file: &'scope RevocableFile<Probe>,
+    enter: mpsc::Sender<()>,
+    left: mpsc::Receiver<()>,
+) -> thread::ScopedJoinHandle<'scope, Option<bool>> {
+    let using = move |file: &Probe| {
+        enter.send(()).unwrap();
+        left.recv().unwrap();
+        file.is_open()
+    };
+    scope.spawn(move || file.with(using))
+}
+
 #[test]
 fn closing_waits_for_its_users_and_lets_no_more_in() {
     let (file, is_open) = Probe::new();
@@ -55,13 +70,7 @@ fn closing_waits_for_its_users_and_lets_no_more_in() {
     let (leave, left) = mpsc::channel::<()>();
     let (enter, entered) = mpsc::channel();
     thread::scope(|scope| {
-        let using = move |file: &Probe| {
-            enter.send(()).unwrap();
-            left.recv().unwrap();
-            file.is_open()
-        };
-        let shared = &file;
-        let user = scope.spawn(move || shared.with(using));
+        let user = spawn_user(scope, &file, enter, left);
         entered.recv().unwrap();
         let closing = scope.spawn(|| file.close(|_| ()));
         // Until the closing thread has closed it, users are let in.
@@ -87,13 +96,7 @@ fn an_abandoned_file_waits_for_no_user_and_is_dropped_once() {
     let (leave, left) = mpsc::channel::<()>();
     let (enter, entered) = mpsc::channel();
     thread::scope(|scope| {
-        let using = move |file: &Probe| {
-            enter.send(()).unwrap();
-            left.recv().unwrap();
-            file.is_open()
-        };
-        let shared = &file;
-        let user = scope.spawn(move || shared.with(using));
+        let user = spawn_user(scope, &file, enter, left);
         entered.recv().unwrap();
         file.abandon();
         assert_eq!(file.with(Probe::is_open), None);

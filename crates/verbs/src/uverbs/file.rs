@@ -75,11 +75,11 @@ pub unsafe trait UverbsFile: fmt::Debug + Send + Sync {
 ///
 /// ```compile_fail,E0200
 /// use std::io;
-/// use std::os::fd::{BorrowedFd, OwnedFd};
+/// use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// use rdmacm_verbs::{Call, GidEntry, UverbsFile};
 ///
 /// #[derive(Debug)]
-/// struct Safe;
+/// struct Safe(OwnedFd);
 ///
 /// impl UverbsFile for Safe {
 ///     fn execute(&self, _: &mut Call<'_>) -> io::Result<()> {
@@ -89,7 +89,7 @@ pub unsafe trait UverbsFile: fmt::Debug + Send + Sync {
 ///         None
 ///     }
 ///     fn memory(&self) -> BorrowedFd<'_> {
-///         unimplemented!()
+///         self.0.as_fd()
 ///     }
 ///     fn gid(&self, _: u8, _: u32) -> io::Result<Option<GidEntry>> {
 ///         Ok(None)

@@ -53,12 +53,13 @@ impl StreamQueuePair {
     }
 
     /// Requests the notifications that a waiter needs. Completions that are there already do not
-    /// notify, so all of them are handled, also for those who have found the notification
-    /// requested before it was.
+    /// notify, so they are handled, also for those who have found the notification requested
+    /// before it was.
     ///
-    /// Returns what [`arm_for`](Self::arm_for) does.
+    /// Returns whether one was not requested before. The caller looks again then: what it waits
+    /// for changes when another caller handles what the peer has sent, or writes.
     pub(in crate::stream) fn arm_and_look(&self, interest: StreamInterest) -> bool {
-        let new = self.arm_sides(interest);
+        let new = self.arm_for(interest);
         let sends_have_come = new.sends && self.sends.has_completions();
         if sends_have_come || new.receives && self.receives.has_any() {
             CompletionHandler::poll(self);
@@ -69,15 +70,7 @@ impl StreamQueuePair {
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
     /// and wakes the waiter. If the connection fails, both queues notify, unless other streams
     /// have the same receive queue.
-    ///
-    /// Returns whether there is one that was not requested before. The caller looks again then: what
-    /// it waits for changes when another caller handles what the peer has sent, or writes.
-    fn arm_for(&self, interest: StreamInterest) -> bool {
-        self.arm_sides(interest).is_any()
-    }
-
-    /// Returns those that were not requested before.
-    fn arm_sides(&self, interest: StreamInterest) -> NewlyArmed {
+    fn arm_for(&self, interest: StreamInterest) -> NewlyArmed {
         let (mut sends, receives) = match interest {
             StreamInterest::Readable => (false, true),
             StreamInterest::Writable => {
@@ -94,13 +87,13 @@ impl StreamQueuePair {
         }
     }
 
-    /// Requests the notifications that those need who wait. Returns what
-    /// [`arm_for`](Self::arm_for) does.
+    /// Requests the notifications that those need who wait. Returns whether one was not requested
+    /// before.
     fn arm_for_waiters(&self) -> bool {
         let interests = self.status().interests();
         let mut is_any_new = false;
         for interest in interests {
-            is_any_new |= self.arm_for(interest);
+            is_any_new |= self.arm_for(interest).is_any();
         }
         is_any_new
     }
