@@ -10,7 +10,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
 use super::rstream::Test;
-use super::scripted_peer::{ANNOUNCED, CREDITS, OTHER_ORDER, Peer, TABLE, word};
+use super::scripted_peer::{ANNOUNCED, CREDITS, OTHER_ORDER, Peer, Role, TABLE, word};
 use super::{Pair, carry, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::rdma_core::RdmaCore;
@@ -210,43 +210,18 @@ fn options() -> StreamOptions {
 struct Exchange {
     peer: Peer,
     stream: RdmaStream,
-    has_connected: bool,
+    role: Role,
     valid: Valid,
 }
 
 impl Exchange {
-    /// The peer has connected.
-    fn accepted(site: &Site, listener: &RdmaListener, valid: Valid) -> Self {
-        let port = listener.local_addr().unwrap().port();
+    fn new(site: &Site, role: Role, valid: Valid) -> Self {
         let change = move |handshake: &mut Vec<u8>| valid.change.apply(handshake);
-        let (peer, stream) = thread::scope(|scope| {
-            let peer = scope.spawn(move || Peer::connect(site, port, change).unwrap());
-            let (stream, _) = listener.accept().unwrap();
-            (peer.join().unwrap(), stream)
-        });
-        Self::new(peer, stream, false, valid)
-    }
-
-    /// The stream has connected.
-    fn connected(site: &Site, listener: &Listener, valid: Valid) -> Self {
-        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
-        let change = move |handshake: &mut Vec<u8>| valid.change.apply(handshake);
-        let (peer, stream) = thread::scope(|scope| {
-            let stream = scope.spawn(|| connector.connect_stream(options()).unwrap());
-            let incoming = listener.accept(PATIENCE).unwrap();
-            let peer = Peer::accept(site, incoming, change).unwrap();
-            (peer, stream.join().unwrap())
-        });
-        Self::new(peer, stream, true, valid)
-    }
-
-    fn new(peer: Peer, stream: RdmaStream, has_connected: bool, valid: Valid) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let (peer, stream) = role.connect(site, &options(), change);
         Self {
             peer,
             stream,
-            has_connected,
+            role,
             valid,
         }
     }
@@ -263,10 +238,11 @@ impl Exchange {
                 received
             });
             // On iWARP the side that has connected sends first.
-            if self.has_connected {
+            let has_connected = self.role == Role::Connected;
+            if has_connected {
                 self.expect_announcement(1);
             }
-            let first = u8::from(self.has_connected);
+            let first = u8::from(has_connected);
             for turn in 0..turns {
                 // The others have come.
                 if turn > first {
@@ -356,21 +332,13 @@ fn each_valid(site: &Site) -> impl Iterator<Item = Valid> {
 }
 
 #[case]
-fn clients_of_any_valid_handshake_get_a_stream(site: &Site) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
-    let listener = RdmaListener::new(listener, options());
-    let Pair { client, server } = Pair::by(&listener, &StreamOptions::new());
-    for valid in each_valid(site) {
-        Exchange::accepted(site, &listener, valid).run();
-        carry(&client, &server, &[7; 1000]);
-    }
-}
-
-#[case]
-fn servers_of_any_valid_handshake_get_a_stream(site: &Site) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
-    for valid in each_valid(site) {
-        Exchange::connected(site, &listener, valid).run();
+fn peers_of_any_valid_handshake_get_a_stream(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    for role in Role::BOTH {
+        for valid in each_valid(site) {
+            Exchange::new(site, role, valid).run();
+            carry(&client, &server, &[7; 1000]);
+        }
     }
 }
 
@@ -378,11 +346,8 @@ fn servers_of_any_valid_handshake_get_a_stream(site: &Site) {
 #[case]
 fn a_peer_without_credits_is_not_written_to(site: &Site) {
     let without = with_credits(&[(2, &[0, 0])], 0);
-    let listener = Listener::bind(site.v4(0)).unwrap();
-    let connected = Exchange::connected(site, &listener, without);
-    let listener = RdmaListener::new(listener, options());
-    let accepted = Exchange::accepted(site, &listener, without);
-    for exchange in [connected, accepted] {
+    for role in Role::BOTH {
+        let exchange = Exchange::new(site, role, without);
         exchange.receive();
         let mut stream = &exchange.stream;
         stream.set_write_timeout(Some(SECOND / 10)).unwrap();

@@ -1,6 +1,10 @@
 //! A peer of a stream that says and posts what it likes.
 
-use rdmacm::{CmConnection, Connector, Incoming};
+use std::thread;
+
+use rdmacm::{
+    CmConnection, Connector, Incoming, Listener, RdmaListener, RdmaStream, StreamOptions,
+};
 use rdmacm_core::{AccessFlags, ConnParam};
 use rdmacm_rsocket::{Announcement, ByteOrder, Handshake, Message, RemoteTable, Transport};
 use rdmacm_tests::{PATIENCE, Site, Soft};
@@ -15,6 +19,48 @@ pub(super) struct Peer {
     pub(super) handshake: Handshake,
     pub(super) transport: Transport,
     pub(super) memory: RemoteAccessRegion,
+}
+
+/// What the stream did to be connected with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Accepted,
+    Connected,
+}
+
+impl Role {
+    pub(super) const BOTH: [Self; 2] = [Self::Accepted, Self::Connected];
+
+    /// A peer with a handshake that may be changed before, and the stream to it.
+    pub(super) fn connect(
+        self,
+        site: &Site,
+        options: &StreamOptions,
+        change: impl FnOnce(&mut Vec<u8>) + Send,
+    ) -> (Peer, RdmaStream) {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        match self {
+            Self::Accepted => {
+                let listener = RdmaListener::new(listener, options.clone());
+                Peer::connect_by(site, &listener, change)
+            }
+            Self::Connected => thread::scope(|scope| {
+                let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
+                let options = options.clone();
+                let stream = scope.spawn(move || connector.connect_stream(options).unwrap());
+                let incoming = listener.accept(PATIENCE).unwrap();
+                let peer = Peer::accept(site, incoming, change).unwrap();
+                let stream = stream.join().unwrap();
+                be_patient(&stream);
+                (peer, stream)
+            }),
+        }
+    }
+}
+
+fn be_patient(stream: &RdmaStream) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
 }
 
 /// How many receive requests the peer has posted.
@@ -112,6 +158,21 @@ impl Peer {
         let connection = resolved.connect_on(peer.queue_pair)?;
         let handshake = Handshake::from_bytes(connection.private_data()).unwrap();
         Ok(Self::new(site, connection, handshake, peer.memory))
+    }
+
+    /// Connects to a stream's listener, and returns the stream too.
+    pub(super) fn connect_by(
+        site: &Site,
+        listener: &RdmaListener,
+        change: impl FnOnce(&mut Vec<u8>) + Send,
+    ) -> (Self, RdmaStream) {
+        thread::scope(|scope| {
+            let port = listener.local_addr().unwrap().port();
+            let peer = scope.spawn(move || Self::connect(site, port, change).unwrap());
+            let (stream, _) = listener.accept().unwrap();
+            be_patient(&stream);
+            (peer.join().unwrap(), stream)
+        })
     }
 
     /// Accepts a stream that connects, with a handshake that may be changed before.
