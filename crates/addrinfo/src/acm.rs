@@ -33,6 +33,8 @@ use self::rundir::Rundir;
 const ABSENCE: Duration = Duration::from_secs(1);
 /// The default timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest timeout: the clock can be that far in the future.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A client of ibacm, which a [`Directory`](crate::Directory) queries for paths. The
 /// daemon resolves IP addresses to InfiniBand path records ahead of time. Hosts with only
@@ -130,6 +132,8 @@ impl Limit {
 pub(crate) enum Failure {
     /// There is no daemon.
     Absent(Errno),
+    /// It was not asked: not long ago there was none, or it was silent.
+    Skipped,
     /// It did not answer in time.
     Silent,
     /// The daemon ended the connection, before or after the first byte of an answer.
@@ -168,11 +172,11 @@ impl Acm {
         }
     }
 
-    /// The most time for all queries of one resolution, 2 seconds by default; the caller's
-    /// deadline may leave less.
+    /// The most time for all queries of one resolution, 2 seconds by default and a year at most;
+    /// the caller's deadline may leave less.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
@@ -221,7 +225,7 @@ impl Daemon {
             }
         }
         if self.is_absent() {
-            return Err(Failure::Absent(Errno::EAGAIN));
+            return Err(Failure::Skipped);
         }
         match Connection::open(&self.rundir, || limit.until()) {
             Ok(connection) => self.query_on(connection, request, limit.until()),

@@ -47,7 +47,7 @@ pub(crate) fn advise(
     for target in targets {
         match ask(&request(target.address, hints)) {
             Ok(reply) => target.add(reply),
-            Err(Failure::Absent(_)) => break,
+            Err(Failure::Absent(_) | Failure::Skipped) => break,
             Err(_) => {}
         }
     }
