@@ -14,6 +14,7 @@ use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
 use crate::connector::handshakes;
 use crate::listener::closed;
 use crate::messages::killed_peer;
+use crate::node::fork;
 use crate::rdma_core::RdmaCore;
 use crate::{command, getaddrinfo, messages, scenarios, streams, verbs};
 
@@ -71,6 +72,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
     let tasks = TASKS
         .iter()
+        .chain(fork::TASKS)
         .chain(verbs::child::TASKS)
         .chain(verbs::processes::TASKS)
         .chain(closed::TASKS)

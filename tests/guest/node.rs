@@ -1,3 +1,4 @@
 //! Nodes.
 
+pub(crate) mod fork;
 pub(crate) mod migration;

@@ -208,8 +208,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Watches the source no more.
-    pub(crate) fn unwatch(&self, source: &Arc<dyn EventSource>) {
+    /// Watches the source no more. In a forked child it does nothing: the parent still watches.
+    pub(crate) fn unwatch(&self, source: &dyn EventSource) {
         self.sources.unwatch(source);
     }
 

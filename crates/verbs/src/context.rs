@@ -264,7 +264,9 @@ impl Context {
         self.uverbs().is_gone()
     }
 
-    pub(crate) fn is_in_child(&self) -> bool {
+    /// Whether this process has inherited it by `fork(2)`, and so cannot use it.
+    #[must_use]
+    pub fn is_in_child(&self) -> bool {
         self.uverbs().is_in_child()
     }
 

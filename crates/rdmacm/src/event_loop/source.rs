@@ -32,6 +32,9 @@ pub(crate) trait EventSource: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why the source could not be read. All waiters receive the error.
     fn drain(&self) -> Result<Drained>;
+
+    /// Whether this process has inherited it by `fork(2)`: what watches it is the parent's.
+    fn is_in_child(&self) -> bool;
 }
 
 /// What becomes of a source.
@@ -139,7 +142,7 @@ impl Sources {
         let source = self.others().find(number);
         if let Some(source) = source {
             if source.drain()? == Drained::Closed {
-                self.unwatch(&source);
+                self.unwatch(&*source);
             }
         }
         Ok(())
@@ -151,7 +154,7 @@ impl Sources {
         if others
             .sources
             .iter()
-            .any(|(_, other)| is_same(other, source))
+            .any(|(_, other)| is_same(other, &**source))
         {
             return Ok(false);
         }
@@ -159,13 +162,17 @@ impl Sources {
         self.epoll.add(source.readiness()?, readable(number))?;
         others.last_number = number;
         let is_first = others.sources.is_empty();
-        // The kernel removes those that were closed.
         others.sources.retain(|(_, other)| other.strong_count() > 0);
         others.sources.push((number, Arc::downgrade(source)));
         Ok(is_first)
     }
 
-    pub(super) fn unwatch(&self, source: &Arc<dyn EventSource>) {
+    /// A source must be unwatched before its descriptor is closed. The kernel does so by itself
+    /// only if no forked child has the descriptor as well.
+    pub(super) fn unwatch(&self, source: &dyn EventSource) {
+        if source.is_in_child() {
+            return;
+        }
         let mut others = self.others();
         others.sources.retain(|(_, other)| !is_same(other, source));
         if let Ok(descriptor) = source.readiness() {
@@ -215,8 +222,8 @@ impl AsFd for Sources {
     }
 }
 
-fn is_same(one: &Weak<dyn EventSource>, other: &Arc<dyn EventSource>) -> bool {
-    std::ptr::addr_eq(one.as_ptr(), Arc::as_ptr(other))
+fn is_same(one: &Weak<dyn EventSource>, other: &dyn EventSource) -> bool {
+    std::ptr::addr_eq(one.as_ptr(), other)
 }
 
 fn readable(number: u64) -> EpollEvent {

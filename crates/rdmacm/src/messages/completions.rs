@@ -149,8 +149,7 @@ impl WatchedChannels {
         let waiter = channel.waiters().remove(key);
         if channel.waiters().is_empty() {
             watched.retain(|one| !Arc::ptr_eq(one, channel));
-            let source: Arc<dyn EventSource> = channel.clone();
-            event_loop.unwatch(&source);
+            event_loop.unwatch(&**channel);
         }
         drop(watched);
         drop(waiter);
@@ -193,5 +192,9 @@ impl EventSource for WatchedChannel {
             self.wake_all();
         }
         Ok(drained)
+    }
+
+    fn is_in_child(&self) -> bool {
+        self.channel.context().is_in_child()
     }
 }

@@ -64,6 +64,8 @@ pub(crate) struct OpenDevice {
     queue_pairs: Mutex<BTreeMap<Token, Handler>>,
     /// How many completion queues are armed.
     armed: AtomicUsize,
+    /// The event loops that watch it.
+    watchers: Mutex<Vec<Weak<EventLoop>>>,
 }
 
 /// Where an event loop opens devices.
@@ -99,7 +101,7 @@ impl OpenDevice {
     ///
     /// # Errors
     /// Those of opening it, or of watching its completion channel.
-    pub(crate) fn open(event_loop: &EventLoop, id: DeviceId) -> Result<Arc<Self>> {
+    pub(crate) fn open(event_loop: &Arc<EventLoop>, id: DeviceId) -> Result<Arc<Self>> {
         let devices = event_loop.extensions().get_or_default::<OpenDevices>();
         if let Some(open) = devices.find(|device| device.id == id) {
             return Ok(open);
@@ -112,7 +114,7 @@ impl OpenDevice {
     /// # Errors
     /// Those of watching its completion channel.
     pub(crate) fn with_context(
-        event_loop: &EventLoop,
+        event_loop: &Arc<EventLoop>,
         id: DeviceId,
         context: &Context,
     ) -> Result<Arc<Self>> {
@@ -124,7 +126,7 @@ impl OpenDevice {
     }
 
     fn add(
-        event_loop: &EventLoop,
+        event_loop: &Arc<EventLoop>,
         devices: &OpenDevices,
         id: DeviceId,
         context: Context,
@@ -135,6 +137,7 @@ impl OpenDevice {
             context,
             queue_pairs: Mutex::default(),
             armed: AtomicUsize::new(0),
+            watchers: Mutex::default(),
         });
         device.watch_on(event_loop)?;
         devices.add(&device);
@@ -142,7 +145,7 @@ impl OpenDevice {
     }
 
     /// Has the event loop watch it, unless it does so already.
-    pub(crate) fn watch_on(self: &Arc<Self>, event_loop: &EventLoop) -> Result<()> {
+    pub(crate) fn watch_on(self: &Arc<Self>, event_loop: &Arc<EventLoop>) -> Result<()> {
         if self.is_gone() {
             return Ok(());
         }
@@ -150,7 +153,15 @@ impl OpenDevice {
         let watched = event_loop.watch(&source);
         watched.map_err(|errno| rdmacm_verbs::Error::Wait {
             errno: errno as i32,
-        })
+        })?;
+        let mut watchers = self.watchers();
+        watchers.retain(|one| one.strong_count() > 0 && one.as_ptr() != Arc::as_ptr(event_loop));
+        watchers.push(Arc::downgrade(event_loop));
+        Ok(())
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Vec<Weak<EventLoop>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -215,6 +226,14 @@ impl OpenDevice {
     }
 }
 
+impl Drop for OpenDevice {
+    fn drop(&mut self) {
+        for event_loop in self.watchers().iter().filter_map(Weak::upgrade) {
+            event_loop.unwatch(self);
+        }
+    }
+}
+
 impl EventSource for OpenDevice {
     fn readiness(&self) -> nix::Result<BorrowedFd<'_>> {
         readiness(&self.channel)
@@ -239,6 +258,10 @@ impl EventSource for OpenDevice {
             queue_pair.poll();
         }
         Ok(Drained::Closed)
+    }
+
+    fn is_in_child(&self) -> bool {
+        self.context.is_in_child()
     }
 }
 

@@ -212,7 +212,7 @@ impl NodeOptions {
 }
 
 fn protection_domain(
-    event_loop: &EventLoop,
+    event_loop: &Arc<EventLoop>,
     id: &rdmacm_core::IdHandle,
     attempt: &Attempt,
 ) -> Result<ProtectionDomain> {

@@ -44,6 +44,8 @@ pub(super) struct ResolutionService {
     state: Mutex<State>,
     calls: AtomicU32,
     is_closed: AtomicBool,
+    /// The process that opened the socket.
+    opener: u32,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +77,7 @@ impl ResolutionService {
             state: Mutex::default(),
             calls: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
+            opener: std::process::id(),
         })
     }
 
@@ -249,5 +252,9 @@ impl EventSource for ResolutionService {
         }
         self.receive_some();
         Ok(Drained::Open)
+    }
+
+    fn is_in_child(&self) -> bool {
+        self.opener != std::process::id()
     }
 }

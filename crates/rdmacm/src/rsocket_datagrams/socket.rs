@@ -17,7 +17,7 @@ use super::resolution_service::ResolutionService;
 use crate::connect::Attempt;
 use crate::datagrams::{self, Datagram, check_length};
 use crate::error::{Cause, Result};
-use crate::event_loop::{EventLoop, EventSource, MAX_EVENTS};
+use crate::event_loop::{EventLoop, MAX_EVENTS};
 use crate::messages::Destination;
 use crate::stage::Stage;
 use crate::stream::Timeouts;
@@ -249,8 +249,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let source: Arc<dyn EventSource> = self.service.clone();
-        self.event_loop.unwatch(&source);
+        self.event_loop.unwatch(&*self.service);
     }
 }
 

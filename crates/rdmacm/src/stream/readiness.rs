@@ -146,8 +146,12 @@ impl StreamConnection {
         Ok(())
     }
 
-    /// The owner is gone: the descriptor is never readable again.
+    /// The owner is gone: the descriptor is never readable again. In a forked child it stays as it
+    /// is, for the parent.
     pub(super) fn end_descriptor(&self) {
+        if self.queue_pair().device().context().is_in_child() {
+            return;
+        }
         if let Some(Readiness { epoll, woken }) = self.readiness.get() {
             for descriptor in [woken.event.as_fd(), self.event_loop().readiness()] {
                 let _ = epoll.delete(descriptor);

@@ -1,0 +1,130 @@
+//! Forked processes that inherit what a node watches: each test runs in a process of its own.
+#![expect(unsafe_code, reason = "forks")]
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeValLike as _;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, pause};
+use rdmacm::{Connector, Listener, Node, RdmaDatagram};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
+use rdmacm_tests_macros::case;
+
+use crate::child::{self, site};
+use crate::streams::Pair;
+
+pub(crate) const TASKS: &[(&str, fn())] = &[
+    ("sleeps_beside_a_child", sleeps_beside_a_child),
+    ("a_child_drops_a_stream", a_child_drops_a_stream),
+    ("a_child_drops_datagrams", a_child_drops_datagrams),
+];
+
+#[case]
+fn a_node_sleeps_though_a_child_keeps_a_device_open(site: &Site) {
+    child::run_at("sleeps_beside_a_child", site);
+}
+
+#[case]
+fn a_child_leaves_the_streams_of_its_parent_alone(site: &Site) {
+    child::run_at("a_child_drops_a_stream", site);
+    if site.soft == Soft::Rxe {
+        child::run_at("a_child_drops_datagrams", site);
+    }
+}
+
+/// Runs `work` in a child, which ends then.
+fn in_child(work: impl FnOnce()) -> Pid {
+    // SAFETY: the other threads of this process are idle, if there are any.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            work();
+            // SAFETY: the child ends at once.
+            unsafe { libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => child,
+    }
+}
+
+fn processor_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+    [usage.user_time(), usage.system_time()]
+        .map(|time| Duration::from_micros(time.num_microseconds().unsigned_abs()))
+        .iter()
+        .sum()
+}
+
+/// The descriptors of a device that the parent has closed are open in the child, and readable.
+fn sleeps_beside_a_child() {
+    let site = site();
+    let node = Node::open().unwrap();
+    let listener = Listener::options()
+        .with_node(&node)
+        .bind(site.v4(0))
+        .unwrap();
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
+    let pair = std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| connector.connect().unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let server = incoming.accept().unwrap();
+        (connecting.join().unwrap(), server)
+    });
+    let child = in_child(|| {
+        loop {
+            pause();
+        }
+    });
+    drop(pair);
+    let before = processor_time();
+    let error = listener.accept(SECOND).unwrap_err();
+    let taken = processor_time() - before;
+    kill(child, Signal::SIGKILL).unwrap();
+    waitpid(child, None).unwrap();
+    assert!(error.is_timeout(), "{error}");
+    assert!(taken < SECOND / 2, "{taken:?}");
+}
+
+fn a_child_drops_a_stream() {
+    let Pair {
+        mut client,
+        mut server,
+    } = Pair::new(&site());
+    server.set_nonblocking(true).unwrap();
+    let mut byte = [0];
+    assert!(server.read(&mut byte).is_err());
+    let mut inherited = Some(server);
+    let child = in_child(|| drop(inherited.take()));
+    assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+    let mut server = inherited.unwrap();
+    client.write_all(b"x").unwrap();
+    while server.read(&mut byte).is_err() {
+        let mut descriptors = [PollFd::new(server.as_fd(), PollFlags::POLLIN)];
+        let timeout = u16::try_from(PATIENCE.as_millis()).unwrap();
+        assert_eq!(poll(&mut descriptors, timeout).unwrap(), 1);
+    }
+    assert_eq!(byte, *b"x");
+}
+
+fn a_child_drops_datagrams() {
+    let site = site();
+    let address = (site.v4, 0).into();
+    let mut inherited = Some(RdmaDatagram::bind(address).unwrap());
+    let child = in_child(|| drop(inherited.take()));
+    assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+    let server = inherited.unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let server_address = server.local_addr();
+    let sending = std::thread::spawn(move || {
+        let client = RdmaDatagram::bind(address).unwrap();
+        client.set_write_timeout(Some(PATIENCE)).unwrap();
+        client.send_to(b"hello", server_address).unwrap();
+    });
+    let mut bytes = [0; 16];
+    let (length, _) = server.recv_from(&mut bytes).unwrap();
+    sending.join().unwrap();
+    assert_eq!(bytes[..length], *b"hello");
+}
