@@ -1,6 +1,7 @@
 //! Listening and accepting, with any queue pair.
 
 use std::sync::{Arc, OnceLock};
+use std::task::Waker;
 use std::time::Instant;
 
 use rdmacm_core::{CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
@@ -8,7 +9,7 @@ use rdmacm_core::{CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent, wait_for};
+use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent, WaitSource, wait_for};
 use crate::id_options::IdOptions;
 use crate::stage::Stage;
 use crate::stop_handle::StopHandle;
@@ -198,11 +199,40 @@ impl ListeningIds {
         }
     }
 
+    /// Waits until there will be no more requests. Those that are queued stay there.
+    pub(crate) async fn end(&self) -> Error {
+        let attempt = self.attempt();
+        let source = EndSource(&self.requests);
+        match wait_for(&self.event_loop, source, None).await {
+            Ok(()) => self.closed(&attempt),
+            Err(error) => attempt.fail(Stage::Accept, error),
+        }
+    }
+
     fn closed(&self, attempt: &Attempt) -> Error {
         let failure = self.requests.close_reason();
         let failure = failure.and_then(|reason| reason.failure());
         let cause = failure.map_or(Cause::Stopped, Cause::Event);
         attempt.fail(Stage::Accept, cause)
+    }
+}
+
+/// That a queue is closed.
+struct EndSource<'a>(&'a EventQueue);
+
+impl WaitSource for EndSource<'_> {
+    type Item = ();
+
+    fn take(&mut self) -> Option<()> {
+        self.0.is_closed().then_some(())
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        self.0.register(key, waker);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        self.0.deregister(key);
     }
 }
 

@@ -72,7 +72,7 @@ impl PendingHandshakes {
         let mut handshakes = pin!(wait_for(event_loop, source, by));
         let request = async {
             if is_full {
-                std::future::pending().await
+                Err(ids.end().await)
             } else {
                 ids.next_request(until.map_or(Deadline::Never, Deadline::At))
                     .await

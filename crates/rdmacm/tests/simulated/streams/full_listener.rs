@@ -59,3 +59,28 @@ async fn a_handshake_that_ends_makes_room_for_another_caller() {
     let elapsed = began.elapsed();
     assert!(elapsed < SECOND, "{elapsed:?}");
 }
+
+/// Not when the first of them is given up.
+#[tokio::test(start_paused = true)]
+async fn a_full_listener_that_is_stopped_ends_at_once() {
+    let fabric = Fabric::roce(["client", "server"]);
+    let Tasks {
+        client,
+        server,
+        listener,
+        ..
+    } = Tasks::new(fabric);
+    client.drop_next(MessageKind::ReadyToUse, usize::MAX);
+    let stop = listener.stop_handle();
+    let accept = async move { listener.accept().await.unwrap_err() };
+    let accepting = begin(accept).await;
+    let node = node(&client);
+    let connect = || connector(&node, &server).connect_stream(small());
+    let _silent = join_all((0..=SILENT).map(|_| connect())).await;
+    let began = Instant::now();
+    stop.stop();
+    let error = accepting.await.unwrap().into_inner().unwrap();
+    let error = error.downcast::<rdmacm::Error>().unwrap();
+    assert!(error.is_stopped(), "{error}");
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+}
