@@ -103,17 +103,17 @@ impl StreamQueuePair {
         may_announce: bool,
         wakers: &mut Wakers,
     ) -> Result<(), ProtocolError> {
+        let is_data = matches!(message, Message::Data(_));
+        // Before they count: who has read the end reads no more.
+        if is_data && !self.status.is_open() && self.status().shutdown.peer_finished() {
+            return Err(ProtocolError::AfterShutdown);
+        }
         let received = receive.receiver.message(message)?;
         if !std::mem::replace(&mut receive.has_heard_peer, true) {
             self.peer_has_sent(wakers);
         }
-        if let Message::Data(_) = message {
-            if !self.status.is_open() && self.status().shutdown.peer_finished() {
-                return Err(ProtocolError::AfterShutdown);
-            }
-            if self.status.has_waiters() {
-                self.status().wake_first(StreamInterest::Readable, wakers);
-            }
+        if is_data && self.status.has_waiters() {
+            self.status().wake_first(StreamInterest::Readable, wakers);
         }
         match received {
             Some(Received::Map(index)) => {

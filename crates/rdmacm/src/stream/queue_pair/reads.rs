@@ -27,14 +27,17 @@ impl StreamQueuePair {
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Transferred> {
         let mut receive = lock(&self.receive);
-        let has_bytes = receive.receiver.readable() > 0;
+        let readable = receive.receiver.readable() as usize;
+        let has_bytes = readable > 0;
         let has_come = self.has_completions(StreamInterest::Readable);
         let is_idle = !has_come && !receive.receiver.is_update_due();
         if !has_bytes && is_idle && self.status.is_open() {
             return None;
         }
         let mut wakers = Wakers::default();
-        if !has_bytes {
+        // What is peeked at stays, so what comes behind it must be found too.
+        let peeks_further = reading == Reading::Peek && has_come && readable < reading.wanted(into);
+        if !has_bytes || peeks_further {
             let wanted = reading.wanted(into);
             self.poll_receives(&mut receive, wanted, &mut wakers);
             if self.receives.is_shared() {

@@ -62,9 +62,25 @@ impl StreamQueuePair {
         let new = self.arm_for(interest);
         let sends_have_come = new.sends && self.sends.has_completions();
         if sends_have_come || new.receives && self.receives.has_any() {
-            CompletionHandler::poll(self);
+            self.look_for_all();
         }
         new.is_any()
+    }
+
+    /// Handles what has come, and requests the notifications that others need from then on.
+    fn look_for_all(&self) {
+        let mut wakers = Wakers::default();
+        self.poll_all(&mut wakers);
+        // A single waiter that is woken looks itself, and arms again if it waits again.
+        let others = self.status().has_others(&wakers);
+        wakers.wake();
+        if others {
+            // Not the same notification again: one who waited for the peer may now wait for room
+            // in the send queue.
+            while self.arm_for_waiters() {
+                CompletionHandler::poll(self);
+            }
+        }
     }
 
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
@@ -184,18 +200,7 @@ impl CompletionHandler for StreamQueuePair {
                 return reader.wake();
             }
         }
-        let mut wakers = Wakers::default();
-        self.poll_all(&mut wakers);
-        // A single waiter that is woken looks itself, and arms again if it waits again.
-        let others = self.status().has_others(&wakers);
-        wakers.wake();
-        if others {
-            // Not the same notification again: one who waited for the peer may now wait for room
-            // in the send queue.
-            while self.arm_for_waiters() {
-                CompletionHandler::poll(self);
-            }
-        }
+        self.look_for_all();
     }
 
     fn poll(&self) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rdmacm::tokio::RdmaStream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::cancellation::{drop_after_each, drop_writes};
 use super::tasks::Tasks;
@@ -52,6 +52,21 @@ async fn what_was_peeked_is_read_afterwards() {
         assert_eq!(read, *b"hello");
         client.shutdown().await.unwrap();
         assert_eq!(server.peek(&mut peeked).await.unwrap(), 0);
+    }
+}
+
+/// As who looks for the end of a header does.
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_a_look_is_seen_by_the_next() {
+    for tasks in Tasks::each() {
+        let (mut client, server) = tasks.connect().await;
+        let mut peeked = [0; 8];
+        for (bytes, seen) in [(b"ab", 2), (b"cd", 4), (b"ef", 6)] {
+            client.write_all(bytes).await.unwrap();
+            sleep(SECOND).await;
+            assert_eq!(server.peek(&mut peeked).await.unwrap(), seen);
+        }
+        assert_eq!(peeked[..6], *b"abcdef");
     }
 }
 
