@@ -87,7 +87,7 @@ pub(crate) struct ResolveArgs {
     #[arg(long, conflicts_with_all = ["source", "by_event"])]
     pub(crate) local: bool,
     /// Ask the ibacm whose socket or port file is in DIR for paths, and report if it
-    /// knows none. The one in /run is always asked.
+    /// knows none. Without this option the one in /run is asked, if there is one.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/run")]
     #[arg(require_equals = true)]
     pub(crate) acm: Option<PathBuf>,

@@ -1,13 +1,15 @@
 //! `rdmacm cat`.
 
 use std::fs::File;
+use std::future::{Future, pending};
 use std::io::{self, IsTerminal, stdin};
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::pin::pin;
 
-use nix::unistd::dup2_stdout;
-use rdmacm::tokio::{Connector, Listener, RdmaListener, RdmaStream};
-use rdmacm::{CLOSE_DEADLINE, StreamOptions};
+use nix::unistd::{close, dup2_stdout};
+use rdmacm::tokio::{Connector, Listener, OwnedReadHalf, OwnedWriteHalf, RdmaListener, RdmaStream};
+use rdmacm::{CLOSE_DEADLINE, Cause, StreamOptions};
 
 use crate::args::{CatArgs, Role, usage_error};
 use crate::interrupt::Interrupt;
@@ -16,7 +18,7 @@ use crate::refusal::unconnected;
 use crate::runtime;
 use crate::serve::check_devices;
 use crate::terminal;
-use transfer::{Direction, Transfer};
+use transfer::{CopyError, Direction, Transfer};
 
 mod transfer;
 
@@ -30,23 +32,31 @@ pub(crate) fn run(args: &CatArgs) -> Outcome {
 
 async fn connect_and_copy(args: &CatArgs, interrupt: Interrupt) -> Outcome {
     let transfer = Transfer::new();
-    let copied = async {
-        let stream = match args.role() {
-            Role::Client(node) => connect(args, node).await?,
-            Role::Server(address) => accept(address).await?,
-        };
-        copy(stream, &transfer)
-            .await
-            .map_err(|error| transfer.failed(&error))
-    };
-    let copied = tokio::select! {
-        copied = copied => copied,
-        () = interrupt.wait() => Err(transfer.failed(&"interrupted")),
+    let connected = unless_interrupted(&transfer, &interrupt, async {
+        match args.role() {
+            Role::Client(node) => connect(args, node).await,
+            Role::Server(address) => accept(address).await,
+        }
+    });
+    let copied = match connected.await {
+        Ok(stream) => copy(stream, &transfer, &interrupt).await,
+        Err(failure) => Err(failure),
     };
     Outcome {
         output: String::new(),
         success: copied.is_ok(),
         error_text: copied.err(),
+    }
+}
+
+async fn unless_interrupted<T>(
+    transfer: &Transfer,
+    interrupt: &Interrupt,
+    work: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    tokio::select! {
+        done = work => done,
+        () = interrupt.wait() => Err(transfer.failed(&"interrupted")),
     }
 }
 
@@ -61,47 +71,102 @@ async fn accept(address: SocketAddr) -> Result<RdmaStream, String> {
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     check_devices(&listener)?;
     terminal::print_notice(&format!("listening on {}", listener.local_addr()));
+    let is_wildcard = listener.local_addr().is_unspecified();
     let listener = RdmaListener::new(listener, StreamOptions::new());
-    let (stream, peer) = listener.accept().await.map_err(|error| error.to_string())?;
-    terminal::print_notice(&format!("{peer}: connected"));
-    Ok(stream)
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                terminal::print_notice(&format!("{peer}: connected"));
+                return Ok(stream);
+            }
+            Err(error) if has_lost_socket(&error) => {
+                // Ending the process may crash the kernel, so the user decides when.
+                terminal::print_notice(&error.to_string());
+                if !is_wildcard {
+                    pending::<()>().await;
+                }
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+fn has_lost_socket(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|error| error.downcast_ref());
+    inner.is_some_and(|error: &rdmacm::Error| {
+        matches!(error.cause(), Cause::ListenerSocketClosed { .. })
+    })
 }
 
 /// Closes standard output, so that its reader learns of the end while this side still sends.
 /// Something takes its number, which no other file may get.
 fn end_output() -> io::Result<()> {
+    // Some file systems report at a close that they could not write. `dup2` does not say so.
+    close(io::stdout().as_fd().try_clone_to_owned()?)?;
     Ok(dup2_stdout(File::options().write(true).open("/dev/null")?)?)
+}
+
+/// Copies until both directions have ended, and closes the stream. If that fails, the peer does
+/// not find the end of the stream: it must not take what it has for all there is.
+async fn copy(
+    stream: RdmaStream,
+    transfer: &Transfer,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let (mut from_peer, mut to_peer) = stream.into_split();
+    let copied = unless_interrupted(transfer, interrupt, async {
+        let copied = copy_both(transfer, &mut from_peer, &mut to_peer).await;
+        copied.map_err(|error| transfer.failed(&error))
+    });
+    if let Err(failure) = copied.await {
+        to_peer.abort();
+        return Err(failure);
+    }
+    let Ok(stream) = from_peer.reunite(to_peer) else {
+        return Err("the halves are of different streams".to_owned());
+    };
+    unless_interrupted(transfer, interrupt, async {
+        let closed = stream.close(CLOSE_DEADLINE).await;
+        closed.map_err(|error| transfer.failed(&error))
+    })
+    .await
 }
 
 /// Copies standard input to the peer, and what the peer sends to standard output, until both
 /// have ended.
-async fn copy(stream: RdmaStream, transfer: &Transfer) -> io::Result<()> {
-    let (mut from_peer, mut to_peer) = stream.into_split();
+async fn copy_both(
+    transfer: &Transfer,
+    from_peer: &mut OwnedReadHalf,
+    to_peer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
     let output = async {
         let output = tokio::io::stdout();
         transfer
-            .copy(Direction::Received, &mut from_peer, output)
+            .copy(Direction::Received, from_peer, output)
             .await?;
         end_output()
     };
-    let input = transfer.copy(Direction::Sent, tokio::io::stdin(), &mut to_peer);
-    // What the peer has sent arrives also if it takes no more.
-    if stdin().is_terminal() {
-        let mut output = pin!(output);
-        tokio::select! {
-            // Nobody would type an end of input to a peer that has nothing more to say.
-            received = &mut output => received?,
-            sent = input => {
-                output.await?;
-                sent?;
-            }
+    let input = async {
+        let input = tokio::io::stdin();
+        match transfer.copy(Direction::Sent, input, to_peer).await {
+            // What the peer has sent arrives also if it takes no more.
+            Err(CopyError::Write(error)) => Ok(Err(error)),
+            Err(CopyError::Read(error)) => Err(error),
+            Ok(()) => Ok(Ok(())),
         }
-    } else {
-        let (sent, ()) = tokio::try_join!(async { Ok(input.await) }, output)?;
-        sent?;
+    };
+    if !stdin().is_terminal() {
+        let (sent, ()) = tokio::try_join!(input, output)?;
+        return sent;
     }
-    match from_peer.reunite(to_peer) {
-        Ok(stream) => stream.close(CLOSE_DEADLINE).await,
-        Err(_) => Err(io::Error::other("the halves are of different streams")),
+    let mut output = pin!(output);
+    tokio::select! {
+        // Nobody would type an end of input to a peer that has nothing more to say.
+        received = &mut output => received,
+        sent = input => {
+            let sent = sent?;
+            output.await?;
+            sent
+        }
     }
 }

@@ -32,19 +32,28 @@ where
     terminal::print_notice(&format!("listening on {}", listener.local_addr()));
     let is_wildcard = listener.local_addr().is_unspecified();
     let mut closed = None;
+    let mut failed = None;
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
             // Peers may still arrive through other devices than the one whose socket is closed.
             incoming = listener.accept(Deadline::Never), if closed.is_none() || is_wildcard => {
                 let incoming = match incoming {
+                    Ok(incoming) => incoming,
                     Err(error) if matches!(error.cause(), Cause::ListenerSocketClosed { .. }) => {
                         // Ending the process may crash the kernel, so the user decides when.
                         terminal::print_notice(&error.to_string());
                         closed = Some(error.to_string());
                         continue;
                     }
-                    incoming => incoming.map_err(|error| error.to_string())?,
+                    Err(error) if error.ends_listener() => {
+                        failed = Some(error.to_string());
+                        break;
+                    }
+                    Err(error) => {
+                        terminal::print_notice(&error.to_string());
+                        continue;
+                    }
                 };
                 while let Some(ended) = peers.try_join_next() {
                     ended.into_iter().for_each(&mut over);
@@ -68,7 +77,7 @@ where
     while let Some(ended) = peers.join_next().await {
         ended.into_iter().for_each(&mut over);
     }
-    closed.map_or(Ok(()), Err)
+    failed.or(closed).map_or(Ok(()), Err)
 }
 
 /// Checks that a device can be opened. Listening needs only the connection manager's node,

@@ -122,14 +122,31 @@ fn a_client_without_a_server_says_why(site: &Site) {
     check_failure(&client.finish(), reason);
 }
 
-/// The peer is killed: what it had not sent is missing, and that is no success.
+/// What a peer had not sent is missing, and that is no success.
 #[case]
-fn a_killed_peer_is_a_failure(site: &Site) {
-    let (at_server, at_client) = (openpty(None, None).unwrap(), openpty(None, None).unwrap());
-    let (mut server, port) = server(site, at_server.slave, Stdio::null());
-    let client = client(site, &port, at_client.slave, Stdio::null());
-    server.wait_for(&format!("rdmacm: {}:", site.v4));
-    drop(server);
-    let ended = client.finish();
-    assert_eq!(ended.status.code(), Some(1), "{:?}", ended.printed());
+fn a_peer_that_is_killed_or_interrupted_is_a_failure(site: &Site) {
+    for is_killed in [true, false] {
+        let (at_server, at_client) = (openpty(None, None).unwrap(), openpty(None, None).unwrap());
+        let (mut server, port) = server(site, at_server.slave, Stdio::null());
+        let client = client(site, &port, at_client.slave, Stdio::null());
+        server.wait_for(&format!("rdmacm: {}:", site.v4));
+        if is_killed {
+            drop(server);
+        } else {
+            server.interrupt();
+            check_failure(&server.finish(), "rdmacm: interrupted after");
+        }
+        check_failure(&client.finish(), "after 0 bytes sent, 0 bytes received");
+    }
+}
+
+/// A server whose user types nothing would wait for the end of what the client sends.
+#[case]
+fn an_input_that_cannot_be_read_fails_both_sides(site: &Site) {
+    let terminal = openpty(None, None).unwrap();
+    let (server, port) = server(site, terminal.slave, Stdio::null());
+    let directory = File::open("/").unwrap();
+    let client = client(site, &port, directory, Stdio::null());
+    check_failure(&client.finish(), "Is a directory");
+    check_failure(&server.finish(), "after 0 bytes sent, 0 bytes received");
 }

@@ -1,11 +1,12 @@
 //! `rdmacm perf` with one side killed: the other reports neither an orderly end nor an
 //! error of its own.
 
-use rdmacm_tests::Site;
+use rdmacm_tests::{Site, free_port};
 
-use super::check_failure;
 use super::perf::{client, server};
+use super::{PATIENT, check_failure};
 use crate::c_tools::tool::{Ended, Tool};
+use crate::link::Link;
 use rdmacm_tests_macros::case;
 
 /// The tests, which differ in what each side does.
@@ -70,4 +71,27 @@ fn a_persistent_server_counts_a_killed_client_as_failed(site: &Site) {
     assert_eq!(document["failed"], 1);
     let error = document["error"].as_str().unwrap();
     assert!(error.contains(" before it had finished"), "{error}");
+}
+
+/// The server ends, and its clients with it.
+#[case(alone)]
+fn a_server_without_its_device_counts_its_clients_as_failed(site: &Site) {
+    let link = Link::new(site);
+    let (address, port) = (
+        link.address.ip().unwrap().to_string(),
+        free_port().to_string(),
+    );
+    let arguments = ["perf", "--listen", &address, "--port", &port];
+    let mut server = Tool::rdmacm(&[&arguments[..], &["--persistent", "--json"]].concat());
+    server.wait_for("rdmacm: listening on ");
+    let arguments = ["perf", &address, "--port", &port, "--duration", "3600000"];
+    let client = Tool::rdmacm(&[&arguments[..], &PATIENT].concat());
+    server.wait_for(&format!("rdmacm: {address}:"));
+    link.remove_device();
+    let ended = server.finish();
+    assert_eq!(ended.status.code(), Some(1));
+    let document = ended.document();
+    assert_eq!(document["peers"], 1);
+    assert_eq!(document["failed"], 1);
+    check_failure(&client.finish(), " messages");
 }

@@ -9,6 +9,7 @@ use rdmacm::{RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_tests_macros::case;
 
+use super::Pair;
 use super::rsocket_calls::client;
 use super::rstream::expect_end;
 use crate::c_tools::tool::Tool;
@@ -100,4 +101,17 @@ fn every_byte_is_read_of_a_stream_that_it_has_closed(site: &Site) {
         }
         client.finish().assert_success();
     }
+}
+
+/// Its peer must not take what has come for all there is.
+#[case]
+fn an_aborted_stream_does_not_end(site: &Site) {
+    let Pair { client, mut server } = Pair::new(site);
+    (&client).write_all(b"half").unwrap();
+    server.read_exact(&mut [0; 4]).unwrap();
+    client.abort();
+    let error = server.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    let error = server.write(&[0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
 }

@@ -26,6 +26,21 @@ pub(super) struct Transfer {
     progress: Option<RefCell<Progress>>,
 }
 
+/// What a copy failed to do.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl From<CopyError> for io::Error {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        }
+    }
+}
+
 impl Transfer {
     pub(super) fn new() -> Self {
         let mixes = io::stdout().is_terminal();
@@ -42,16 +57,16 @@ impl Transfer {
         direction: Direction,
         mut from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
-    ) -> io::Result<()> {
+    ) -> Result<(), CopyError> {
         let mut piece = vec![0; PIECE];
         loop {
-            let count = from.read(&mut piece).await?;
+            let count = from.read(&mut piece).await.map_err(CopyError::Read)?;
             let bytes = piece.get(..count).unwrap_or_default();
             if bytes.is_empty() {
-                return to.shutdown().await;
+                return to.shutdown().await.map_err(CopyError::Write);
             }
-            to.write_all(bytes).await?;
-            to.flush().await?;
+            to.write_all(bytes).await.map_err(CopyError::Write)?;
+            to.flush().await.map_err(CopyError::Write)?;
             self.copied(direction, bytes.len() as u64);
         }
     }

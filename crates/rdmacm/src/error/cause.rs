@@ -123,6 +123,9 @@ pub enum Cause {
     #[cfg(feature = "verbs")]
     #[error(transparent)]
     Protocol(rdmacm_rsocket::ProtocolError),
+    /// This side has aborted the stream.
+    #[error("the stream was aborted")]
+    Aborted,
     /// This side or the peer has closed the stream for writing.
     #[error("the stream is shut down for writing")]
     ShutDown,

@@ -127,6 +127,7 @@ impl Error {
 /// | the connection is closed, a request failed, the peer gave up or broke the protocol | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
 /// | the device is gone | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
+/// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
 /// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |
 /// | invalid arguments | [`InvalidInput`](io::ErrorKind::InvalidInput) |
 ///
@@ -168,6 +169,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::DatagramTooLong { .. } => InvalidInput,
         Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
         Cause::ShutDown => io::ErrorKind::BrokenPipe,
+        Cause::Aborted => io::ErrorKind::ConnectionAborted,
         #[cfg(feature = "verbs")]
         Cause::Handshake(_) => io::ErrorKind::Unsupported,
         #[cfg(feature = "verbs")]

@@ -118,6 +118,17 @@ impl RdmaStream {
         Ok(self.inner.failure().map(io::Error::from))
     }
 
+    /// Disconnects at once, without closing the stream: the peer reads what has arrived, then an
+    /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset) instead of the end. What
+    /// was written may be lost.
+    ///
+    /// For a side that cannot send all that it has begun to send: its peer must not take what has
+    /// come for all there is. Operations of the other half, if there is one, fail with
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
+    pub fn abort(self) {
+        self.inner.abort();
+    }
+
     waits! {
         /// Closes both directions, waits until the peer's device has acknowledged all that was
         /// written, and disconnects.

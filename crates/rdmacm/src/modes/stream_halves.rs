@@ -65,6 +65,11 @@ impl OwnedWriteHalf {
         }
     }
 
+    /// Disconnects at once, as [`RdmaStream::abort`] does.
+    pub fn abort(self) {
+        self.inner.abort();
+    }
+
     /// Drops the half without closing the stream for writing. The stream is closed when the other
     /// half is dropped, and now if it was.
     pub fn forget(mut self) {

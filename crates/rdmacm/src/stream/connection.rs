@@ -16,7 +16,7 @@ use super::options::StreamOptions;
 use super::queue_pair::{StreamQueuePair, Transferred};
 use super::readiness::Readiness;
 use super::receive_state::Reading;
-use super::status::StreamInterest;
+use super::status::{StreamInterest, Wakers};
 use super::timeouts::Timeouts;
 use super::wait::{PollSlot, StreamWait};
 use crate::busy_polling::BusyPolling;
@@ -404,6 +404,14 @@ impl StreamConnection {
             (None, None) => return None,
         };
         Some(self.fail_at_once(Stage::Receive, cause))
+    }
+
+    /// Disconnects without closing the stream.
+    pub(crate) fn abort(&self) {
+        let mut wakers = Wakers::default();
+        self.queue_pair.fail(StreamFailure::Aborted, &mut wakers);
+        wakers.wake();
+        self.abandon();
     }
 
     /// Closes both directions, and waits until the peer's device has acknowledged all that

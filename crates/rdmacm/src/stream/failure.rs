@@ -13,6 +13,8 @@ pub(super) enum StreamFailure {
     Requests(Failure),
     /// The peer did what the protocol does not allow.
     Protocol(ProtocolError),
+    /// This side has aborted the stream.
+    Aborted,
 }
 
 impl StreamFailure {
@@ -28,13 +30,14 @@ impl StreamFailure {
     pub(super) fn is_reason(&self) -> bool {
         match self {
             Self::Requests(failure) => failure.is_reason(),
-            Self::Protocol(_) => true,
+            Self::Protocol(_) | Self::Aborted => true,
         }
     }
 
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::Protocol(error) => Cause::Protocol(*error),
+            Self::Aborted => Cause::Aborted,
             Self::Requests(Failure::Request(error)) => Cause::Request(failed_request(error)),
             Self::Requests(Failure::Device(error)) => device_error(error.clone()),
             Self::Requests(Failure::Flushed | Failure::Refused(_)) => Cause::PeerGone,

@@ -208,6 +208,30 @@ fn a_connection_without_an_end_is_reset() {
     }
 }
 
+/// Its peer must not take what has come for all there is.
+#[test]
+fn an_aborted_stream_does_not_end() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        (&client).write_all(b"half").unwrap();
+        let (mut from_server, to_server) = client.into_split();
+        thread::scope(|scope| {
+            let reading = scope.spawn(move || from_server.read(&mut [0]).unwrap_err());
+            let mut read = [0; 4];
+            (&server).read_exact(&mut read).unwrap();
+            to_server.abort();
+            let error = reading.join().unwrap();
+            assert_eq!(error.kind(), ErrorKind::ConnectionAborted, "{error}");
+        });
+        for error in [
+            (&server).read(&mut [0]).unwrap_err(),
+            (&server).write(&[0]).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_peer_without_the_protocol_is_refused_and_delays_nobody() {
     for hosts in Hosts::each() {
