@@ -10,6 +10,7 @@ mod connection;
 mod failure;
 mod handle;
 mod handshake;
+mod lingering;
 mod mapped_memory;
 mod options;
 mod peer_maps;

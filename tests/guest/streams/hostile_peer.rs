@@ -18,15 +18,22 @@ fn connected(site: &Site, role: Role) -> (Peer, RdmaStream) {
     role.connect(site, &StreamOptions::new(), |_| ())
 }
 
-/// The violation that ends a stream, after what was read before. If the peer has shut it down,
-/// reads find its end until the violation arrives.
+/// The violation that ends a stream, after what was read before.
 fn violation(stream: &RdmaStream) -> ProtocolError {
+    read_to_violation(stream).1
+}
+
+/// How many bytes are read before the violation that ends a stream. If the peer has shut it down,
+/// reads find its end until the violation arrives.
+fn read_to_violation(stream: &RdmaStream) -> (usize, ProtocolError) {
     let until = Instant::now() + PATIENCE;
+    let mut bytes = 0;
     let error = loop {
         assert!(Instant::now() < until, "no violation");
         // A read handles messages until it has as many bytes as it wants.
-        if let Err(error) = { stream }.read(&mut [0; 1000]) {
-            break error;
+        match { stream }.read(&mut [0; 1000]) {
+            Ok(read) => bytes += read,
+            Err(error) => break error,
         }
     };
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
@@ -34,7 +41,7 @@ fn violation(stream: &RdmaStream) -> ProtocolError {
     let error = error.into_inner().unwrap();
     let error = error.downcast_ref::<rdmacm::Error>().unwrap();
     match error.cause() {
-        Cause::Protocol(error) => *error,
+        Cause::Protocol(error) => (bytes, *error),
         cause => panic!("{cause:?}"),
     }
 }
@@ -63,7 +70,7 @@ fn messages_against_the_protocol_end_the_stream(site: &Site) {
             for word in sent {
                 peer.send(word);
             }
-            assert_eq!(violation(&stream), expected);
+            assert_eq!(read_to_violation(&stream), (0, expected));
             // Another stream of the same device goes on.
             carry(&client, &server, &[7; 1000]);
             drop(peer.memory);

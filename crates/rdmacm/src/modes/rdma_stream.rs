@@ -123,7 +123,8 @@ impl RdmaStream {
     /// was written may be lost.
     ///
     /// For a side that cannot send all that it has begun to send: its peer must not take what has
-    /// come for all there is. Operations of the other half, if there is one, fail with
+    /// come for all there is. A peer of librdmacm finds the end all the same: to it, no connection
+    /// ends otherwise. Operations of the other half, if there is one, fail with
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
     pub fn abort(self) {
         self.inner.abort();

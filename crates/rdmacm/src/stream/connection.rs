@@ -460,15 +460,16 @@ impl StreamConnection {
             && self.close_reason().is_none()
     }
 
-    /// Waits until the peer has disconnected, or its last message is acknowledged for certain.
-    pub(super) async fn wait_for_peer(&self) {
-        let attempt = self.attempt(LAST_ACKNOWLEDGEMENT.into());
-        let mut take = || (!self.is_awaited()).then_some(());
-        if take().is_none() {
-            // If the event loop fails, nothing is left to wait for.
-            let _ = self
-                .wait(&attempt, StreamInterest::Flushed, &mut take)
-                .await;
+    /// Waits until nothing is under way in either direction any more.
+    pub(super) async fn lingered(&self, deadline: Deadline) -> Result<(), Cause> {
+        let attempt = self.attempt(deadline);
+        let mut take = || (self.is_ended() && !self.is_awaited()).then_some(());
+        match take() {
+            Some(()) => Ok(()),
+            None => {
+                self.wait(&attempt, StreamInterest::Flushed, &mut take)
+                    .await
+            }
         }
     }
 

@@ -24,6 +24,7 @@ mod halves;
 mod in_place;
 mod incoming;
 mod keep_alive;
+mod lingering;
 mod readiness;
 mod slow_commands;
 mod tasks;

@@ -1,0 +1,91 @@
+//! Streams that are dropped while what they have written is under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rdmacm::tokio::{Connector, Node, RdmaStream};
+use rdmacm::{BlockingExecutor, BlockingTask};
+use rdmacm_sim::Fabric;
+use tokio::io::AsyncWriteExt as _;
+use tokio::runtime::Handle;
+
+use super::small;
+use super::tasks::Tasks;
+use crate::hosts::{PORT, channel};
+use crate::tasks::SpawnBlocking;
+
+const STREAMS: usize = 10;
+/// Longer than it takes to drop them.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Counts the tasks.
+#[derive(Debug)]
+struct Counting(AtomicUsize, SpawnBlocking);
+
+impl BlockingExecutor for Counting {
+    fn spawn(&self, task: BlockingTask) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        self.1.spawn(task);
+    }
+}
+
+/// Has no threads.
+#[derive(Debug)]
+struct Inline;
+
+impl BlockingExecutor for Inline {
+    fn spawn(&self, task: BlockingTask) {
+        task();
+    }
+}
+
+/// Streams that have written what no device acknowledges, and their peers.
+async fn written(tasks: &Tasks, executor: Arc<dyn BlockingExecutor>) -> [Vec<RdmaStream>; 2] {
+    let options = Node::options()
+        .channel(channel(&tasks.client))
+        .executor(executor);
+    let node = options
+        .device_source(Arc::new(tasks.client.clone()))
+        .open()
+        .unwrap();
+    let (mut streams, mut peers) = (Vec::new(), Vec::new());
+    for _ in 0..STREAMS {
+        let connector = Connector::new((tasks.server.address().unwrap(), PORT)).with_node(&node);
+        let connected = connector.connect_stream(small().close_deadline(CLOSE_DEADLINE));
+        let (connected, accepted) = tokio::join!(connected, tasks.listener.accept());
+        streams.push(connected.unwrap());
+        peers.push(accepted.unwrap().0);
+    }
+    tasks.server.set_link_up("rxe0", false);
+    for stream in &mut streams {
+        stream.write_all(b"unacknowledged").await.unwrap();
+    }
+    [streams, peers]
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_task_keeps_all_streams() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let executor = Arc::new(Counting(
+        AtomicUsize::new(0),
+        SpawnBlocking(Handle::current()),
+    ));
+    let [streams, peers] = written(&tasks, executor.clone()).await;
+    let before = executor.0.load(Ordering::Relaxed);
+    drop(streams);
+    assert_eq!(executor.0.load(Ordering::Relaxed), before + 1);
+    drop(peers);
+    tasks.assert_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_stream_does_not_wait_without_a_thread() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let [streams, peers] = written(&tasks, Arc::new(Inline)).await;
+    let began = Instant::now();
+    drop(streams);
+    assert!(began.elapsed() < CLOSE_DEADLINE, "{:?}", began.elapsed());
+    drop(peers);
+    tasks.assert_clean().await;
+}
