@@ -1,7 +1,7 @@
 //! The state of a channel, shared by the channel and its ids.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
@@ -15,11 +15,14 @@ use crate::ucma::{Attachment, ChannelFile};
 mod local_events;
 mod poll_first;
 mod registrations;
+mod request_sources;
 
 pub(crate) use local_events::LocalEvent;
 use local_events::LocalEvents;
 use poll_first::PollFirst;
 use registrations::Registrations;
+pub(crate) use request_sources::HeldSources;
+use request_sources::RequestSources;
 
 /// The file of a channel, and the ids whose events it delivers. The parameter is
 /// the state of an id, of which this module knows nothing else.
@@ -32,9 +35,7 @@ pub(crate) struct ChannelState<I> {
     pub(crate) command_support: CommandSupport,
     registrations: Mutex<Registrations<I>>,
     local_events: LocalEvents,
-    /// The channels that listeners were on before they migrated to this one, the latest last.
-    /// Children of connect requests that moved with them are there.
-    request_sources: Mutex<Vec<Weak<Self>>>,
+    request_sources: RequestSources<Self>,
     pub(crate) poll_first: PollFirst,
 }
 
@@ -51,7 +52,7 @@ impl<I> ChannelState<I> {
             command_support: CommandSupport::default(),
             registrations: Mutex::default(),
             local_events: LocalEvents::default(),
-            request_sources: Mutex::default(),
+            request_sources: RequestSources::default(),
             poll_first: PollFirst::default(),
         })
     }
@@ -120,38 +121,30 @@ impl<I> ChannelState<I> {
     /// A listener is about to migrate here, whose connect requests may have come through these
     /// channels, the latest first.
     pub(crate) fn add_request_sources(&self, sources: &[Arc<Self>]) {
-        let mut known = self.request_sources();
-        known.retain(|one| one.strong_count() > 0);
-        for source in sources.iter().rev().map(Arc::downgrade) {
-            known.retain(|one| !one.ptr_eq(&source));
-            known.push(source);
-        }
+        self.request_sources.record(sources);
+    }
+
+    /// Keeps open, for a caller that is about to read an event, where a request may have come
+    /// through.
+    #[inline]
+    pub(crate) fn hold_request_sources(&self) -> HeldSources<Self> {
+        self.request_sources.hold()
     }
 
     /// Destroys the child of a connect request that was read here and whose listener is gone.
-    /// If the listener has migrated, the child may be on a channel that it was on before. With
-    /// the file of such a channel, the kernel has closed the child.
-    pub(crate) fn destroy_child(&self, kernel_id: u32) {
-        if !is_elsewhere(&self.try_destroy(kernel_id)) {
+    /// If the listener has migrated, the child may be on a channel that it was on before, one of
+    /// those that were held when the request was read. If a listener has come since then, that
+    /// channel may be gone, and the number be that of another id: the child is left, which the
+    /// kernel closes with its file (`ucma_close`).
+    pub(crate) fn destroy_child(&self, kernel_id: u32, sources: &HeldSources<Self>) {
+        if !self.request_sources.are_all(sources) || !is_elsewhere(&self.try_destroy(kernel_id)) {
             return;
         }
-        let sources: Vec<_> = {
-            let sources = self.request_sources();
-            sources.iter().filter_map(Weak::upgrade).collect()
-        };
-        for source in sources.iter().rev() {
+        for source in sources.latest_first() {
             if !is_elsewhere(&source.try_destroy(kernel_id)) {
                 return;
             }
         }
-    }
-
-    /// The list is valid between any two statements, so a panic that poisons the lock leaves it
-    /// valid.
-    fn request_sources(&self) -> MutexGuard<'_, Vec<Weak<Self>>> {
-        self.request_sources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

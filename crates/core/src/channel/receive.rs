@@ -7,6 +7,7 @@ use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
 use super::migrate::migrate_child;
+use crate::channel_state::HeldSources;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::event_failure::EventFailure;
@@ -32,10 +33,14 @@ pub(super) fn receive<T>(
     let mut answer = EventResponse::new_zeroed();
     loop {
         let is_signalled = channel.ucma.has_signal();
-        let is_read = !is_signalled && get_event(channel, &mut answer)?;
-        if is_read {
-            if let Some(event) = deliver(channel, &answer) {
-                return Ok(found(event));
+        let mut is_read = false;
+        if !is_signalled {
+            let sources = channel.hold_request_sources();
+            is_read = get_event(channel, &mut answer)?;
+            if is_read {
+                if let Some(event) = deliver(channel, &answer, &sources) {
+                    return Ok(found(event));
+                }
             }
         }
         if is_signalled || is_read {
@@ -67,10 +72,11 @@ fn receive_more(channel: &Arc<Channel>, is_signalled: bool) -> Result<Option<Eve
 fn receive_some(channel: &Arc<Channel>) -> Result<Option<Event>> {
     for _ in 0..MAX_DROPPED {
         let mut answer = EventResponse::new_zeroed();
+        let sources = channel.hold_request_sources();
         if !get_event(channel, &mut answer)? {
             return Ok(None);
         }
-        if let Some(event) = deliver(channel, &answer) {
+        if let Some(event) = deliver(channel, &answer, &sources) {
             return Ok(Some(event));
         }
     }
@@ -129,11 +135,16 @@ fn without_event(
     clippy::inline_always,
     reason = "an event is made where it is returned"
 )]
-fn deliver(channel: &Arc<Channel>, answer: &EventResponse) -> Option<Event> {
+fn deliver(
+    channel: &Arc<Channel>,
+    answer: &EventResponse,
+    sources: &HeldSources<Channel>,
+) -> Option<Event> {
     let token = Token::from_kernel(answer.uid);
     let id = channel.find(token);
     if answer.event == EventNumber::CONNECT_REQUEST {
-        return deliver_request(channel, id, answer);
+        // Borrowed: a listener keeps the file of its requests open.
+        return deliver_request(channel, id.as_deref(), answer, sources);
     }
     let id = id?;
     if !id.is_open() {
@@ -151,15 +162,16 @@ fn deliver(channel: &Arc<Channel>, answer: &EventResponse) -> Option<Event> {
 #[inline(never)]
 fn deliver_request(
     channel: &Arc<Channel>,
-    listener: Option<Arc<IdState>>,
+    listener: Option<&IdState>,
     answer: &EventResponse,
+    sources: &HeldSources<Channel>,
 ) -> Option<Event> {
     let Some(listener) = listener.filter(|listener| listener.is_open()) else {
-        channel.destroy_child(answer.id);
+        channel.destroy_child(answer.id, sources);
         return None;
     };
-    migrate_child(&listener, answer.id, channel);
-    let child = CmId::from_request(channel, &listener, answer);
+    migrate_child(listener, answer.id, channel);
+    let child = CmId::from_request(channel, listener, answer);
     Some(Event::new(listener.handle().clone(), Some(child), answer))
 }
 

@@ -3,8 +3,8 @@
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use rdmacm_abi::{DestroyId, EventNumber, MigrateId};
-use rdmacm_core::{CommandNumber, EventChannel, EventKind, JoinFlags, PortSpace};
+use rdmacm_abi::{CreateIdResponse, DestroyId, EventNumber, EventResponse, MigrateId};
+use rdmacm_core::{CmId, CommandNumber, EventChannel, EventKind, JoinFlags, PortSpace};
 
 use crate::script::{FIRST_ID, Scripted};
 use crate::{Fixture, errno};
@@ -12,6 +12,19 @@ use crate::{Fixture, errno};
 /// Another channel, of the same dialect.
 fn other() -> Fixture {
     Fixture::new()
+}
+
+const CHILD: u32 = 77;
+
+/// A listener, and the event of a connect request to it whose child is [`CHILD`].
+fn listener_with_a_request(on: &Fixture) -> (CmId, EventResponse) {
+    let listener = on.id(PortSpace::TCP);
+    let request = EventResponse {
+        id: CHILD,
+        ..on.ucma.event(EventNumber::CONNECT_REQUEST, 0)
+    };
+    listener.listen(1).unwrap();
+    (listener, request)
 }
 
 #[test]
@@ -155,12 +168,8 @@ fn an_id_that_does_not_listen_keeps_no_previous_channel_open() {
 /// the request came, not on that where it is read.
 #[test]
 fn a_child_without_a_listener_is_destroyed_on_the_file_that_has_it() {
-    const CHILD: u32 = 77;
     let (first, second, last) = (Fixture::new(), other(), other());
-    let listener = first.id(PortSpace::TCP);
-    let mut request = first.ucma.event(EventNumber::CONNECT_REQUEST, 0);
-    request.id = CHILD;
-    listener.listen(1).unwrap();
+    let (listener, request) = listener_with_a_request(&first);
     for to in [&second, &last] {
         listener.migrate(&to.channel).unwrap();
     }
@@ -186,4 +195,48 @@ fn a_child_without_a_listener_is_destroyed_on_the_file_that_has_it() {
         fixture.ucma.refuse(destroy, libc::EINVAL);
     }
     assert_eq!(delivered(), [[CHILD]; 3].map(Vec::from));
+}
+
+/// A listener that is dropped closes the file that it came from, on which the child of a request
+/// is. The kernel may then give the child's number to another id.
+#[test]
+fn the_file_of_a_child_stays_open_while_its_request_is_read() {
+    let (old, new) = (Fixture::new(), other());
+    let (listener, request) = listener_with_a_request(&old);
+    listener.migrate(&new.channel).unwrap();
+    let Fixture { ucma, channel } = old;
+    drop::<EventChannel>(channel);
+    ucma.forget();
+    let (of_child, file) = (Arc::clone(&ucma), Arc::clone(&new.ucma));
+    new.ucma.report(&request);
+    new.ucma.while_an_event_is_read(move || {
+        drop(listener);
+        assert!(Arc::strong_count(&of_child) > 2, "the file is closed");
+        file.forget();
+        file.refuse(CommandNumber::DESTROY_ID, libc::EINVAL);
+    });
+    assert!(new.channel.try_next_event().unwrap().is_none());
+    let destroy: DestroyId = ucma.only(CommandNumber::DESTROY_ID);
+    assert_eq!(destroy.id, CHILD);
+    assert_eq!(Arc::strong_count(&ucma), 1, "nobody reads any more");
+}
+
+/// The listener came and went after the reader had looked from where requests may come.
+#[test]
+fn a_child_whose_file_may_be_closed_is_left_to_the_kernel() {
+    let (old, new) = (Fixture::new(), other());
+    let (listener, request) = listener_with_a_request(&old);
+    let file = Arc::clone(&new.ucma);
+    let new = Arc::new(new);
+    let to = Arc::clone(&new);
+    new.ucma.report(&request);
+    new.ucma.while_an_event_is_read(move || {
+        listener.migrate(&to.channel).unwrap();
+        drop((listener, old));
+        file.forget();
+        file.answer(CommandNumber::CREATE_ID, &CreateIdResponse { id: CHILD });
+        std::mem::forget(to.channel.create_id(PortSpace::TCP).unwrap());
+    });
+    assert!(new.channel.try_next_event().unwrap().is_none());
+    assert_eq!(new.sent(), [CommandNumber::CREATE_ID], "the new id lives");
 }

@@ -1,10 +1,10 @@
 //! A scripted kernel: its file and its RDMA device.
 
 use std::collections::VecDeque;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
+use std::{fmt, io};
 
 use nix::sys::eventfd::EventFd;
 use rdmacm_abi::{CreateId, CreateIdResponse, EventNumber, EventResponse};
@@ -21,6 +21,16 @@ pub(crate) type Answer = Result<Vec<u8>, i32>;
 pub(crate) struct Scripted {
     descriptor: EventFd,
     held: Mutex<Held>,
+    meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+/// What other threads do while an event is read.
+struct Meanwhile(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 pub(crate) const FIRST_ID: u32 = 40;
@@ -78,6 +88,7 @@ impl Scripted {
                 due: None,
                 rdma: None,
             }),
+            meanwhile: Mutex::new(None),
         }
     }
 
@@ -101,6 +112,11 @@ impl Scripted {
     /// Fails a `GET_EVENT`.
     pub(crate) fn fail_get_event(&self, errno: i32) {
         self.held().events.push_back(Err(errno));
+    }
+
+    /// Does this during the next `GET_EVENT`, after the event has left the kernel's queue.
+    pub(crate) fn while_an_event_is_read(&self, meanwhile: impl FnOnce() + Send + 'static) {
+        *self.meanwhile.lock().unwrap() = Some(Meanwhile(Box::new(meanwhile)));
     }
 
     /// An event of the id, or the group, that was created last.
@@ -203,6 +219,11 @@ impl UcmaFile for Scripted {
         let number = call.number();
         let answer = if number == CommandNumber::GET_EVENT {
             let event = held.events.pop_front().unwrap_or(Err(libc::EAGAIN));
+            drop(held);
+            let meanwhile = self.meanwhile.lock().unwrap().take();
+            if let Some(Meanwhile(meanwhile)) = meanwhile {
+                meanwhile();
+            }
             event.map(|event| event.as_bytes().to_vec())
         } else {
             let (value, old_file) = match call.attachment() {
