@@ -1,7 +1,10 @@
 //! Multicast groups.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+use std::{fs, thread};
 
+use nix::unistd::{Pid, gettid};
 use rdmacm::core::{CmAddr, Error, EventChannel, JoinFlags};
 use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Stage};
 use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
@@ -95,24 +98,34 @@ fn datagrams_name_their_group(site: &Site) {
     }
 }
 
-/// The socket leaves the group and still works.
-#[case(alone, needs(Datagrams))]
-fn a_lost_group_is_reported_once(site: &Site) {
+/// A socket whose groups are lost when the file says so.
+fn losing(site: &Site) -> (Arc<LosingGroups>, DatagramSocket) {
     let device = Arc::new(LosingGroups::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
     let member = DatagramSocket::options().with_node(&node);
     let member = member.bind(site.v4(0)).unwrap();
     member.set_deadline(PATIENCE);
-    let sender = bound(site);
-    let [kept, lost] = [9, 10].map(|number| join(&member, number));
-    device.lose();
-    let error = member.recv_from().unwrap_err();
+    (device, member)
+}
+
+#[track_caller]
+fn assert_lost(error: &rdmacm::Error, number: u8) {
     assert_eq!(error.raw_os_error(), Some(libc::ENETRESET), "{error}");
     let Cause::GroupLost { group: which, .. } = error.cause() else {
         panic!("{error:?}");
     };
-    assert_eq!(*which, group(10));
+    assert_eq!(*which, group(number));
+}
+
+/// The socket leaves the group and still works.
+#[case(alone, needs(Datagrams))]
+fn a_lost_group_is_reported_once(site: &Site) {
+    let (device, member) = losing(site);
+    let sender = bound(site);
+    let [kept, lost] = [9, 10].map(|number| join(&member, number));
+    device.lose();
+    assert_lost(&member.recv_from().unwrap_err(), 10);
     sender.send_to(b"nobody", &lost).unwrap();
     sender.send_to(b"a member", &kept).unwrap();
     assert_eq!(*member.recv_from().unwrap(), *b"a member");
@@ -121,6 +134,40 @@ fn a_lost_group_is_reported_once(site: &Site) {
     assert_eq!(join(&member, 10), lost);
     sender.send_to(b"again", &lost).unwrap();
     assert_eq!(*member.recv_from().unwrap(), *b"again");
+}
+
+/// Waits until a thread of this process sleeps (proc(5)).
+fn wait_until_asleep(thread: Pid) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
+        if behind_the_name.starts_with('S') {
+            return;
+        }
+        assert!(Instant::now() < until, "{stat}");
+        thread::yield_now();
+    }
+}
+
+/// The group is joined after the receiver has begun to wait.
+#[case(alone, needs(Datagrams))]
+fn a_receiver_that_waits_already_is_woken_by_the_loss(site: &Site) {
+    let (device, member) = losing(site);
+    let (number, numbers) = mpsc::channel();
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            number.send(gettid()).unwrap();
+            member.recv_from().map(|_| ()).unwrap_err()
+        });
+        wait_until_asleep(numbers.recv().unwrap());
+        join(&member, 11);
+        let begin = Instant::now();
+        device.lose();
+        assert_lost(&receiving.join().unwrap(), 11);
+        // At the deadline it would be found too.
+        assert!(begin.elapsed() < PATIENCE / 2);
+    });
 }
 
 #[case(alone, needs(Datagrams))]

@@ -73,6 +73,7 @@ impl Groups {
         queues.map(Arc::clone).collect()
     }
 
+    /// Wakes a receiver when something comes for a group that the socket is a member of by now.
     pub(super) fn register(&self, key: u64, waker: &Waker) {
         for queue in self.queues() {
             queue.register(key, waker);
@@ -170,6 +171,9 @@ impl Socket {
             }
         }
         members.push(member);
+        drop(members);
+        // They wait for events of the new group too from now on.
+        self.queue_pair.wake_all();
         Ok(addr)
     }
 

@@ -21,16 +21,22 @@ impl Socket {
         attempt.fail_on(self.id(), stage, cause)
     }
 
-    /// Wakes `waker` when the id, a group or the queue pair reports something.
+    /// Wakes `waker` when the id or the queue pair reports something. A receiver also waits for
+    /// the groups: nobody else takes the loss of one.
     pub(crate) fn register(&self, interest: Interest, key: u64, waker: &Waker) {
         self.id.queue().register(key, waker);
-        self.groups.register(key, waker);
+        // Before the groups are looked at: a later one wakes the waiters of the queue pair.
         self.queue_pair.register(interest, key, waker);
+        if interest == Interest::Arrival {
+            self.groups.register(key, waker);
+        }
     }
 
     pub(crate) fn deregister(&self, interest: Interest, key: u64) {
+        if interest == Interest::Arrival {
+            self.groups.deregister(key);
+        }
         self.queue_pair.deregister(interest, key);
-        self.groups.deregister(key);
         self.id.queue().deregister(key);
     }
 

@@ -27,7 +27,7 @@ impl Wake for WakeAll {
 
 impl MessageQueuePair {
     /// Wakes all waiters.
-    pub(in crate::messages) fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         let mut deferred = Deferred::default();
         self.state().wake_all(&mut deferred);
         deferred.run();
