@@ -13,7 +13,8 @@ impl Node {
     /// dropped, it goes on until the deadline of the hints.
     ///
     /// # Errors
-    /// Those of [`addrinfo::resolve`](crate::addrinfo::resolve).
+    /// Those of [`addrinfo::resolve`](crate::addrinfo::resolve);
+    /// [`Rdma`](crate::addrinfo::Error::Rdma) if the node cannot read its events.
     #[doc(alias = "rdma_getaddrinfo")]
     pub async fn resolve<'name>(
         &self,
@@ -25,7 +26,7 @@ impl Node {
         let service = service.into().map(str::to_owned);
         let (directory, hints) = (self.directory.clone(), hints.clone());
         let task = move || directory.resolve(node.as_deref(), service.as_deref(), &hints);
-        let found = spawn_blocking(&self.event_loop, None, task).await;
+        let found = spawn_blocking(&self.event_loop, None, task).await?;
         found.unwrap_or(Err(addrinfo::Error::LookupDied))
     }
 }

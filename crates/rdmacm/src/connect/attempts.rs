@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
-use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
+use rdmacm_addrinfo::{self as addrinfo, Directory, Hints, parse_numeric};
 use rdmacm_core::{Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
@@ -126,7 +126,8 @@ impl ConnectAttempts<'_> {
                 (self.directory.clone(), node.clone(), service.clone());
             let look_up = move || directory.addresses(&*node, &*service, &hints);
             let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
-            found.ok_or_else(|| attempt.fail(Stage::LookUp, Cause::Deadline))?
+            let found = found.map_err(|error| attempt.fail(Stage::LookUp, error))?;
+            found.unwrap_or(Err(addrinfo::Error::LookupDied))
         };
         let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
         Ok(found.into_iter().map(ConnectTarget::from).collect())

@@ -1,5 +1,6 @@
 //! A cache of address handles.
 
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdmacm_core::AhAttr;
@@ -36,8 +37,8 @@ impl AddressHandles {
         }
         let domain = domain.clone();
         let create = move || domain.create_address_handle(attr);
-        let created = spawn_blocking(&attempt.event_loop, attempt.until, create).await;
-        let handle = created.ok_or(Cause::Deadline)?.map_err(device_error)?;
+        let created = spawn_blocking(&attempt.event_loop, attempt.until, create).await?;
+        let handle = created.ok_or_else(no_result)?.map_err(device_error)?;
         let evicted = self.handles().insert(key, handle.clone());
         // Without the lock: destroying the last reference is a system call.
         drop(evicted);
@@ -47,6 +48,12 @@ impl AddressHandles {
     fn handles(&self) -> MutexGuard<'_, Newest<Key, AddressHandle, MAX_HANDLES>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Of an executor that drops its tasks, as one that shuts down.
+fn no_result() -> Cause {
+    let error = io::Error::other("the executor has not created the address handle");
+    Cause::Device { error, errno: None }
 }
 
 fn key(attr: &AhAttr) -> Key {

@@ -1,11 +1,12 @@
 //! Waiting for what runs on the blocking executor.
 
-use std::future::{Future, poll_fn};
 use std::sync::{Arc, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::time::Instant;
 
-use super::{EventLoop, sleep_until};
+use rdmacm_core::Result;
+
+use super::{EventLoop, WaitSource, wait_for};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The result of a task, and its waiter.
@@ -19,15 +20,17 @@ struct Slot<T> {
 /// The task's side of a slot.
 struct ResultSender<T>(Arc<Mutex<Slot<T>>>);
 
-impl<T> ResultSender<T> {
-    fn slot(&self) -> MutexGuard<'_, Slot<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The waiter's side.
+struct ResultReceiver<T>(Arc<Mutex<Slot<T>>>);
+
+/// Each statement leaves a slot consistent, so it is after a panic as well.
+fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Drop for ResultSender<T> {
     fn drop(&mut self) {
-        let mut slot = self.slot();
+        let mut slot = lock(&self.0);
         slot.is_over = true;
         let waiter = slot.waiter.take();
         drop(slot);
@@ -37,14 +40,39 @@ impl<T> Drop for ResultSender<T> {
     }
 }
 
+impl<T> WaitSource for ResultReceiver<T> {
+    /// `None` if the task ended without a result.
+    type Item = Option<T>;
+
+    fn take(&mut self) -> Option<Option<T>> {
+        let mut slot = lock(&self.0);
+        let result = slot.result.take();
+        (result.is_some() || slot.is_over).then_some(result)
+    }
+
+    fn register(&mut self, _: u64, waker: &Waker) {
+        let replaced = lock(&self.0).waiter.replace(waker.clone());
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(replaced);
+    }
+
+    fn deregister(&mut self, _: u64) {
+        let waiter = lock(&self.0).waiter.take();
+        drop(waiter);
+    }
+}
+
 /// Runs a task on the blocking executor and waits for its result, until `until` at most;
-/// `None` if there is none by then, or the task panicked. Dropping the future leaves the
+/// `None` if the task panicked, or the executor has dropped it. Dropping the future leaves the
 /// task running, with nothing but the slot for its result.
+///
+/// # Errors
+/// [`DeadlinePassed`](rdmacm_core::Error::DeadlinePassed), or why the event loop has failed.
 pub(crate) async fn spawn_blocking<T: Send + 'static>(
     event_loop: &Arc<EventLoop>,
     until: Option<Instant>,
     task: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+) -> Result<Option<T>> {
     let slot = Arc::new(Mutex::new(Slot {
         result: None,
         waiter: None,
@@ -53,21 +81,7 @@ pub(crate) async fn spawn_blocking<T: Send + 'static>(
     let sender = ResultSender(Arc::clone(&slot));
     event_loop.executor().spawn(Box::new(move || {
         let result = task();
-        sender.slot().result = Some(result);
+        lock(&sender.0).result = Some(result);
     }));
-    let mut deadline = until.map(|until| Box::pin(sleep_until(event_loop, until)));
-    poll_fn(|context| {
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.result.is_some() || slot.is_over {
-            return Poll::Ready(slot.result.take());
-        }
-        let replaced = slot.waiter.replace(context.waker().clone());
-        drop(slot);
-        drop(replaced);
-        match &mut deadline {
-            Some(deadline) => deadline.as_mut().poll(context).map(|_| None),
-            None => Poll::Pending,
-        }
-    })
-    .await
+    wait_for(event_loop, ResultReceiver(slot), until).await
 }

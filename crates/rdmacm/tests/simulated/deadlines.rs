@@ -1,15 +1,14 @@
 //! Deadlines of each stage: the error names the stage, and nothing is left behind.
 
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use rdmacm::addrinfo::{Directory, HostQuestion, NameError, Resolver};
 use rdmacm::core::{Gid, IbAddr, PortSpace, Transport};
-use rdmacm::{Cause, Connector, Error, Node, Stage};
+use rdmacm::{Cause, Connector, Error, Stage};
 use rdmacm_sim::{Adapter, Fabric, Port, SubnetAdmin};
 
-use crate::hosts::{Hosts, PORT, SECOND, channel, node};
+use crate::hosts::{Hosts, PORT, SECOND, node};
+use crate::lookups::HeldLookup;
 use crate::queue_pair::QueuePairs;
 
 #[track_caller]
@@ -20,32 +19,16 @@ fn assert_deadline(error: &Error, stage: Stage, elapsed: Duration) {
     assert_eq!(error.elapsed(), elapsed, "{error}");
 }
 
-/// A resolver that does not answer as long as somebody has the lock.
-#[derive(Debug)]
-struct SilentResolver(Arc<Mutex<()>>);
-
-impl Resolver for SilentResolver {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<rdmacm::addrinfo::Host, NameError> {
-        drop(self.0.lock());
-        Err(NameError::NoName)
-    }
-}
-
 #[test]
 fn looking_up_a_name() {
     let hosts = Hosts::roce();
-    let silence = Arc::new(Mutex::new(()));
-    let directory = Directory::new().resolver(SilentResolver(silence.clone()));
-    let options = Node::options().channel(channel(&hosts.client));
-    let client = options.directory(&directory).open().unwrap();
-    let guard = silence.lock().unwrap();
-    let connector = Connector::new(("storage-7", PORT)).with_node(&client);
-    let connector = connector.deadline(5 * SECOND);
+    let lookup = HeldLookup::new(&hosts.client);
+    let connector = lookup.connector().deadline(5 * SECOND);
     let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!(error.stage(), Stage::LookUp);
     assert!(error.to_string().starts_with("look up storage-7:7471: "));
-    drop(guard);
+    drop(lookup);
     hosts.assert_client_is_clean();
 }
 

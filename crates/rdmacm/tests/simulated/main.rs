@@ -11,6 +11,7 @@ mod deadlines;
 mod gone_pollers;
 mod hosts;
 mod incoming;
+mod lookups;
 mod messages;
 mod queue_pair;
 mod rejecting;
