@@ -84,6 +84,14 @@ impl Event {
         EventFailure::of(self.kind(), self.status)
     }
 
+    /// This event as a failure, whatever it reports: to a caller that waits for something
+    /// else, an event is one although its status is 0, such as
+    /// [`AddrChange`](EventKind::AddrChange) while a connection is being established.
+    #[must_use]
+    pub fn as_failure(&self) -> EventFailure {
+        EventFailure::new(self.kind(), self.status)
+    }
+
     /// The peer's private data; empty if the event has none.
     ///
     /// InfiniBand and RoCE transmit a field of fixed size, so this is the whole field,

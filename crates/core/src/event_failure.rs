@@ -17,7 +17,11 @@ pub struct EventFailure {
 impl EventFailure {
     /// The failure of an event; `None` if it reports success.
     pub(crate) fn of(kind: EventKind, status: i32) -> Option<Self> {
-        (status != 0 || kind.is_failure()).then_some(Self { kind, status })
+        (status != 0 || kind.is_failure()).then_some(Self::new(kind, status))
+    }
+
+    pub(crate) fn new(kind: EventKind, status: i32) -> Self {
+        Self { kind, status }
     }
 
     /// The kind of the event.
@@ -117,6 +121,8 @@ impl EventFailure {
             }
             (EventKind::Rejected, libc::ECONNRESET) => "the peer rejected or reset the connection",
             (EventKind::DeviceRemoval, _) => "the RDMA device of this id is going away",
+            // `cma_netdev_change`
+            (EventKind::AddrChange, _) => "the network interface failed over to another device",
             _ => return None,
         })
     }

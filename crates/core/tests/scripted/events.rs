@@ -116,6 +116,8 @@ fn every_event_has_its_kind_and_name() {
         assert_eq!(event.kind(), kind);
         assert_eq!(kind.to_string(), name);
         assert_eq!(event.failure().is_some(), fails, "{name}");
+        let failure = event.as_failure();
+        assert_eq!((failure.kind(), failure.status()), (kind, 0));
         assert_eq!(event.conn().is_some(), brings, "{name}");
         let status = fixture.event(number, -libc::EIO);
         assert_eq!(status.status(), -libc::EIO);
@@ -184,8 +186,9 @@ fn every_known_cause_has_a_text() {
             "reset the connection",
         ),
         (EventNumber::DEVICE_REMOVAL, 0, "going away"),
+        (EventNumber::ADDR_CHANGE, 0, "failed over"),
     ] {
-        let failure = fixture.event(number, -status).failure().unwrap();
+        let failure = fixture.event(number, -status).as_failure();
         assert!(failure.cause().unwrap().contains(words), "{failure}");
         assert!(failure.to_string().contains(words), "{failure}");
     }

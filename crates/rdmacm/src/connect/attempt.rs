@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, Deadline, DeviceId, Event, IdHandle};
+use rdmacm_core::{CmAddr, Deadline, DeviceId, Event, EventKind, IdHandle};
 
 use crate::error::{Cause, Error, Target};
 use crate::event_loop::EventLoop;
@@ -109,10 +109,18 @@ impl Attempt {
         Error::with_target(stage, target, self.elapsed(), cause.into())
     }
 
-    /// A failure that an event reports.
+    /// A failure that an event reports, or is by coming now.
     pub(crate) fn failed(&self, id: &IdHandle, stage: Stage, event: &Event) -> Error {
-        let cause = event.failure().map_or(Cause::PeerGone, Cause::Event);
-        self.fail_on(id, stage, cause)
+        self.fail_on(id, stage, cause_of(event))
             .with_private_data(event.private_data())
     }
+}
+
+/// The cause of a failure by an event. A peer that disconnects reports none.
+fn cause_of(event: &Event) -> Cause {
+    let is_disconnect = event.kind() == EventKind::Disconnected && event.failure().is_none();
+    if is_disconnect {
+        return Cause::PeerGone;
+    }
+    Cause::Event(event.as_failure())
 }

@@ -16,7 +16,8 @@ pub enum Cause {
     /// The kernel refused a command, or this library refused an argument before.
     #[error("{}", Refusal(.0))]
     Refused(core::Error),
-    /// An event of the kernel reports a failure.
+    /// An event of the kernel reports a failure, or is one by coming before the connection is
+    /// established, such as `ADDR_CHANGE`.
     #[error(transparent)]
     Event(EventFailure),
     /// The asynchronous runtime does not watch the node's descriptor.

@@ -74,7 +74,7 @@ impl Error {
 
     /// Whether the same call may succeed a little later: the peer has not noticed that an
     /// earlier connection was closed (stale), is short of resources, did not answer in
-    /// time, or does not listen yet.
+    /// time, or does not listen yet; or this side's network interface failed over meanwhile.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         if let Some(reason) = self.reject_reason() {
@@ -124,7 +124,7 @@ impl Error {
 /// | no listener, or the peer rejected | [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) |
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
-/// | the connection is closed, a request failed, the peer gave up or broke the protocol | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
+/// | the connection is closed, a request failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
 /// | the device is gone | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
@@ -146,6 +146,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         _ if error.is_timeout() => io::ErrorKind::TimedOut,
         _ if error.is_closed() => ConnectionReset,
         Cause::PeerGone => ConnectionReset,
+        Cause::Event(failure) if failure.kind() == EventKind::AddrChange => ConnectionReset,
         Cause::Event(failure) => match failure.raw_os_error() {
             Some(errno @ (libc::ENETUNREACH | libc::EHOSTUNREACH)) => kind_of(errno),
             _ if failure.is_unreachable() => HostUnreachable,

@@ -2,6 +2,7 @@
 //! fast as the tests do.
 #![cfg(test)]
 
+mod address_change;
 mod addresses;
 mod cancellation;
 mod closing;
