@@ -30,6 +30,7 @@ mod requester;
 mod responder;
 mod ring;
 mod slots;
+mod state_table;
 mod transition;
 mod work_queue;
 

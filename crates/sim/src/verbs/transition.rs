@@ -8,6 +8,7 @@ use super::command::ContextKey;
 use super::format::Format;
 use super::queue_pair::{QpKey, QueuePair, Requester, Responder};
 use super::request::{Receive, Request};
+use super::state_table::is_allowed;
 use super::{Verbs, requester};
 use crate::device::ip_gid;
 use crate::iwarp::{self, IwConnection};
@@ -28,7 +29,7 @@ pub(super) fn modify(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Re
     } else {
         from
     };
-    if !is_allowed(from, to) {
+    if !is_allowed(from, to, mask) {
         return Err(Errno::EINVAL);
     }
     store(queue_pair, request);
@@ -73,17 +74,6 @@ fn modify_siw(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Result<()
         queue_pair.attr.access_flags = request.access_flags;
     }
     Ok(())
-}
-
-/// The transitions of `qp_state_table`, without those of a drained send queue.
-fn is_allowed(from: QpState, to: QpState) -> bool {
-    matches!(
-        (from, to),
-        (_, QpState::RESET | QpState::ERR)
-            | (QpState::RESET | QpState::INIT, QpState::INIT)
-            | (QpState::INIT, QpState::RTR)
-            | (QpState::RTR | QpState::RTS, QpState::RTS)
-    )
 }
 
 /// Sets the attributes that the mask names.

@@ -13,6 +13,7 @@ mod invalid_requests;
 mod listening;
 mod migration;
 mod pair;
+mod queue_pair_states;
 mod queue_pairs;
 mod random_commands;
 mod services;

@@ -84,19 +84,38 @@ fn open(host: &Host) -> Context {
     DeviceSource::open(host, device(host)).unwrap()
 }
 
-fn create(host: &Host) -> QueuePair {
+pub(crate) fn create(host: &Host) -> QueuePair {
     let options = QueuePair::options(QpType::RC).waitable();
     options.create(&open(host)).unwrap()
 }
 
-/// Moves a queue pair to RTS, with this peer.
-fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
-    let mut attr = QpAttr {
-        qp_state: QpState::INIT,
+/// The attributes of the moves to INIT, RTR and RTS.
+pub(crate) const INIT: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::PKEY_INDEX)
+    .union(QpAttrMask::PORT)
+    .union(QpAttrMask::ACCESS_FLAGS);
+pub(crate) const RTR: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::AV)
+    .union(QpAttrMask::PATH_MTU)
+    .union(QpAttrMask::DEST_QPN)
+    .union(QpAttrMask::RQ_PSN)
+    .union(QpAttrMask::MAX_DEST_RD_ATOMIC)
+    .union(QpAttrMask::MIN_RNR_TIMER);
+pub(crate) const RTS: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::TIMEOUT)
+    .union(QpAttrMask::RETRY_CNT)
+    .union(QpAttrMask::RNR_RETRY)
+    .union(QpAttrMask::MAX_QP_RD_ATOMIC)
+    .union(QpAttrMask::SQ_PSN);
+
+/// Attributes for any state, with the queue pair of this number and host as the peer.
+pub(crate) fn attributes(state: QpState, peer: u32, host: &Host) -> QpAttr {
+    QpAttr {
+        qp_state: state,
         port_number: 1,
         access_flags: REMOTE,
         path_mtu: PathMtu::B1024,
-        destination_qp_number: peer.number(),
+        destination_qp_number: peer,
         min_rnr_timer: 12,
         timeout: TIMEOUT,
         max_rd_atomic: 4,
@@ -114,27 +133,19 @@ fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
             ..AhAttr::default()
         },
         ..QpAttr::new_zeroed()
-    };
-    let state = QpAttrMask::STATE;
-    let init = state | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS;
-    queue_pair.modify(&attr, init).unwrap();
-    attr.qp_state = QpState::RTR;
-    let rtr = state
-        | QpAttrMask::AV
-        | QpAttrMask::PATH_MTU
-        | QpAttrMask::DEST_QPN
-        | QpAttrMask::RQ_PSN
-        | QpAttrMask::MAX_DEST_RD_ATOMIC
-        | QpAttrMask::MIN_RNR_TIMER;
-    queue_pair.modify(&attr, rtr).unwrap();
-    attr.qp_state = QpState::RTS;
-    let rts = state
-        | QpAttrMask::TIMEOUT
-        | QpAttrMask::RETRY_CNT
-        | QpAttrMask::RNR_RETRY
-        | QpAttrMask::MAX_QP_RD_ATOMIC
-        | QpAttrMask::SQ_PSN;
-    queue_pair.modify(&attr, rts).unwrap();
+    }
+}
+
+/// Moves a queue pair to RTS, with this peer.
+fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
+    for (state, mask) in [
+        (QpState::INIT, INIT),
+        (QpState::RTR, RTR),
+        (QpState::RTS, RTS),
+    ] {
+        let attr = attributes(state, peer.number(), host);
+        queue_pair.modify(&attr, mask).unwrap();
+    }
 }
 
 fn gid(host: &Host) -> Gid {

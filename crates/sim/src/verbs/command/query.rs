@@ -16,6 +16,8 @@ pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 pub(super) const MAX_QP_WR: u32 = 1 << 14;
 const MAX_OBJECTS: u32 = 1 << 16;
 const MAX_RD_ATOMIC: u32 = 128;
+/// The number of the port of rxe and siw.
+pub(super) const ONLY_PORT: u8 = 1;
 const PAGE_SIZES: u64 = 0xffff_f000;
 
 /// What a request may have.
@@ -79,7 +81,7 @@ pub(super) fn device(
         atomic_cap: (device.verbs.format == Format::Rxe).into(),
         max_ah: 0,
         max_pkeys: 1,
-        port_count: 1,
+        port_count: ONLY_PORT,
         ..QueryDeviceResponse::new_zeroed()
     };
     respond(call, &response)
@@ -97,7 +99,7 @@ pub(super) fn port(
     const MAX_MESSAGE: u32 = 1 << 30;
     let request: QueryPort = read(call)?;
     let device = find(state, context)?;
-    if request.port_number != 1 {
+    if request.port_number != ONLY_PORT {
         return Err(Errno::EINVAL);
     }
     let (state, physical_state) = if device.is_active() { ACTIVE } else { DOWN };

@@ -6,11 +6,11 @@ use rdmacm_abi::uverbs::{
     CreateQp, CreateQpResponse, DestroyQp, DestroyQpResponse, ModifyQp, QpDestination, QueryQp,
     QueryQpResponse, Sge, siw,
 };
-use rdmacm_abi::{QpState, QpType, Reserved};
+use rdmacm_abi::{QpAttrMask, QpState, QpType, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::FromZeros;
 
-use super::query::{Limits, MAX_QP_WR};
+use super::query::{Limits, MAX_QP_WR, ONLY_PORT};
 use super::{ContextKey, errno, read, respond};
 use crate::sim_state::SimState;
 use crate::verbs::format::Format;
@@ -175,12 +175,39 @@ pub(super) fn modify(
     call: &Call<'_>,
 ) -> Result<(), Errno> {
     let request: ModifyQp = read(call)?;
+    if request.mask.bits() & !STANDARD != 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
     let key = context.queue_pair(request.handle);
     let verbs = state
         .verbs(context.host, context.device)
         .ok_or(Errno::EIO)?;
     verbs.own_queue_pair(context.serial, request.handle)?;
+    if !has_valid_ports(&request) {
+        return Err(Errno::EINVAL);
+    }
     transition::modify(state, key, &request)
+}
+
+/// `IB_QP_ATTR_STANDARD_BITS`, the attributes of `MODIFY_QP`.
+const STANDARD: u32 = (1 << 21) - 1;
+
+/// Whether a request names no port that the device does not have (`modify_qp` of the kernel's
+/// `uverbs_cmd.c`). The device has one, so that every path leads through the queue pair's.
+fn has_valid_ports(request: &ModifyQp) -> bool {
+    let ports = [
+        (QpAttrMask::PORT, request.port_number),
+        (QpAttrMask::AV, request.destination.port_number),
+        (QpAttrMask::ALT_PATH, request.alternate_port_number),
+        (
+            QpAttrMask::ALT_PATH,
+            request.alternate_destination.port_number,
+        ),
+    ];
+    let mut named = ports
+        .into_iter()
+        .filter(|(attribute, _)| request.mask.contains(*attribute));
+    named.all(|(_, port)| port == ONLY_PORT)
 }
 
 pub(super) fn query(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Errno> {
