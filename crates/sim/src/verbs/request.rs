@@ -37,6 +37,10 @@ pub(super) struct Receive {
     pub(super) sges: Vec<Sge>,
 }
 
+/// The status of a request whose data cannot be read. Both drivers have one for all reasons to
+/// send nothing (`rxe_requester`, `siw_qp_sq_process`).
+const UNREADABLE: WcStatus = WcStatus::LOC_QP_OP_ERR;
+
 impl Request {
     /// Reads a slot of the send queue.
     pub(super) fn read(
@@ -63,12 +67,10 @@ impl Request {
         let data = || {
             if !is_inline {
                 let gathered = verbs.gather(domain, &sges);
-                return gathered.map(Arc::from).map_err(|_| WcStatus::LOC_PROT_ERR);
+                return gathered.map(Arc::from).map_err(|_| UNREADABLE);
             }
             let length = usize::try_from(element.dma.length).unwrap_or(usize::MAX);
-            tail.get(..length)
-                .map(Arc::from)
-                .ok_or(WcStatus::LOC_QP_OP_ERR)
+            tail.get(..length).map(Arc::from).ok_or(UNREADABLE)
         };
         let operation = operation(&element, data);
         Some(Self {

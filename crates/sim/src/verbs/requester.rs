@@ -11,6 +11,7 @@ use super::message::{DataMessage, Message, Operation, Reply, Response, Route, Wi
 use super::queue_pair::{QpKey, QueuePair, is_before, next_psn};
 use super::request::Request;
 use super::transition;
+use crate::kernel_version::KernelVersion;
 use crate::network::{Arrival, Packet, Payload};
 use crate::sim_state::SimState;
 use crate::timer::Timer;
@@ -86,9 +87,15 @@ fn send_from(state: &mut SimState, key: QpKey, psn: u32) {
             operation: operation.clone(),
         })
         .collect();
-    if messages.is_empty() {
-        return;
+    if !messages.is_empty() {
+        transmit(state, key, route, messages);
     }
+    if fails_at_once(state, key) {
+        transition::fail(state, key);
+    }
+}
+
+fn transmit(state: &mut SimState, key: QpKey, route: Route, messages: Vec<Message>) {
     for message in messages {
         send(state, key, route, DataMessage::Request(message));
     }
@@ -99,6 +106,20 @@ fn send_from(state: &mut SimState, key: QpKey, psn: u32) {
     if !is_timed {
         start_timer(state, key);
     }
+}
+
+/// Whether a request that cannot be sent, once it is reached, fails its queue pair before it
+/// completes, and so is flushed with all others: rxe of later kernels (`rxe_sender`). Elsewhere it
+/// completes with its status, after those before it.
+fn fails_at_once(state: &mut SimState, key: QpKey) -> bool {
+    let version = state.hosts.get(key.host).map(|host| host.version);
+    let Some(queue_pair) = state.queue_pair(key) else {
+        return false;
+    };
+    let mut requests = queue_pair.requester.requests.iter();
+    queue_pair.format == Format::Rxe
+        && version != Some(KernelVersion::Linux6_1)
+        && requests.any(|request| request.operation.is_err())
 }
 
 /// On iWARP, what TCP has accepted is complete: the peer does not acknowledge it

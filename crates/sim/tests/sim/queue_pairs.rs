@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use rdmacm_core::{
-    AccessFlags, AhAttr, DeviceId, Gid, GlobalRoute, PathMtu, QpAttr, QpAttrMask, QpState, QpType,
-    RdmaDevices,
+    AccessFlags, AhAttr, ConnParam, DeviceId, EventKind, Gid, GlobalRoute, PathMtu, QpAttr,
+    QpAttrMask, QpState, QpType, RdmaDevices,
 };
-use rdmacm_sim::{Adapter, Fabric, Host, MessageKind};
+use rdmacm_sim::{Adapter, Fabric, Host, KernelVersion, MessageKind};
 use rdmacm_verbs::{
     Completion, CompletionQueue, Context, DeviceSource, Done, QueuePair, SendOperation,
-    SendRequest, WcStatus,
+    SendRequest, Sge, WcStatus,
 };
 use zerocopy::FromZeros;
+
+use crate::pair::{Asked, Hosts};
 
 const REMOTE: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_WRITE)
@@ -31,8 +33,14 @@ struct Connected {
 
 impl Connected {
     fn new() -> Self {
+        Self::on(KernelVersion::default())
+    }
+
+    /// Both hosts have this kernel.
+    fn on(kernel: KernelVersion) -> Self {
         let fabric = Fabric::roce(["here", "there"]).seed(7);
-        let [here, there] = ["here", "there"].map(|name| fabric.find_host(name).unwrap());
+        let [here, there] =
+            ["here", "there"].map(|name| fabric.find_host(name).unwrap().kernel_version(kernel));
         let [near, far] = [&here, &there].map(create);
         connect(&near, &far, &there);
         connect(&far, &near, &here);
@@ -59,6 +67,11 @@ impl Connected {
 
     fn start(&self, operation: SendOperation, bytes: &[u8]) {
         let memory = self.near.protection_domain().register(bytes).unwrap();
+        let request = SendRequest::new(operation, memory);
+        self.near.post_send(request).unwrap();
+    }
+
+    fn start_with(&self, operation: SendOperation, memory: Sge) {
         let request = SendRequest::new(operation, memory);
         self.near.post_send(request).unwrap();
     }
@@ -282,6 +295,84 @@ fn memory_that_is_not_registered_any_more_is_not_accessed() {
     drop(region);
     pair.start(SendOperation::Read(remote), &[0; 8]);
     assert_eq!(status(&pair.sent()), WcStatus::REM_ACCESS_ERR);
+}
+
+/// Eight bytes with a key that belongs to no region.
+fn misnamed(buffer: &[u8; 8]) -> Sge {
+    let address = buffer.as_ptr().expose_provenance() as u64;
+    #[expect(unsafe_code, reason = "a wrong key is what is tried")]
+    // SAFETY: the key belongs to no region, so the device accesses nothing.
+    unsafe {
+        Sge::raw(address, 8, 0x7777_7700)
+    }
+}
+
+/// The kernels as `a_wrong_lkey_fails_the_send` of the guest suite finds them.
+const KERNELS: [(KernelVersion, WcStatus); 2] = [
+    (KernelVersion::Linux6_1, WcStatus::LOC_QP_OP_ERR),
+    (KernelVersion::Linux7_3, WcStatus::WR_FLUSH_ERR),
+];
+
+#[test]
+fn a_key_that_is_not_registered_here_fails_the_request() {
+    for (kernel, of_sends) in KERNELS {
+        let operations: [fn(_) -> _; 4] = [
+            |_| (SendOperation::Send, false),
+            |remote| (SendOperation::Write(remote), false),
+            |remote| (SendOperation::Read(remote), true),
+            |remote| (SendOperation::FetchAdd { remote, add: 1 }, true),
+        ];
+        for operation in operations {
+            let pair = Connected::on(kernel);
+            pair.post_receive();
+            let region = pair.far.protection_domain().expose(8, REMOTE).unwrap();
+            let (operation, fetches) = operation(region.remote());
+            pair.start_with(operation, misnamed(&[7; 8]));
+            let expected = if fetches {
+                WcStatus::LOC_PROT_ERR
+            } else {
+                of_sends
+            };
+            assert_eq!(status(&pair.sent()), expected, "{operation:?} {kernel:?}");
+            assert_eq!(pair.near.state(), Ok(Some(QpState::ERR)));
+            assert!(poll(pair.far.receive_queue()).is_none());
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_before_such_a_request_completes_on_the_older_kernel_only() {
+    for (kernel, of_sends) in KERNELS {
+        let pair = Connected::on(kernel);
+        pair.fabric.set_delay(Duration::from_millis(5));
+        pair.post_receive();
+        pair.send(b"before");
+        pair.start_with(SendOperation::Send, misnamed(&[7; 8]));
+        pair.fabric.advance(Duration::from_millis(10));
+        assert_eq!(done(&pair.received()).bytes, 6);
+        let before = pair.sent();
+        let is_older = kernel == KernelVersion::Linux6_1;
+        assert_eq!(before.result().is_ok(), is_older, "{kernel:?}");
+        assert_eq!(status(&pair.sent()), of_sends);
+    }
+}
+
+#[test]
+fn a_key_that_is_not_registered_here_fails_the_request_on_iwarp() {
+    let hosts = Hosts::iwarp();
+    let [near, far] = [&hosts.client, &hosts.server].map(create);
+    let asked = hosts.ask(ConnParam::new().with_queue_pair(&near));
+    let Asked {
+        client, request, ..
+    } = &asked;
+    let child = request.child().unwrap();
+    let accepted = child.accept(ConnParam::new().with_queue_pair(&far));
+    accepted.unwrap();
+    client.expect(EventKind::Established);
+    let request = SendRequest::new(SendOperation::Send, misnamed(&[7; 8]));
+    near.post_send(request).unwrap();
+    let sent = poll(near.send_queue()).unwrap();
+    assert_eq!(status(&sent), WcStatus::LOC_QP_OP_ERR);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rdmacm_abi::uverbs::siw::{Opcode, Rqe, Sqe, WqeFlags};
 use rdmacm_abi::uverbs::{Sge, WcOpcode, WcStatus};
 use zerocopy::FromBytes;
 
-use super::{Receive, Request};
+use super::{Receive, Request, UNREADABLE};
 use crate::verbs::Verbs;
 use crate::verbs::memory::KeyedMemory;
 use crate::verbs::message::{Operation, With};
@@ -24,10 +24,10 @@ pub(super) fn request(verbs: &Verbs, domain: u32, psn: u32, bytes: &[u8]) -> Opt
         if is_inline {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let data = element.inline_data().get(..length);
-            return data.map(Arc::from).ok_or(WcStatus::LOC_QP_OP_ERR);
+            return data.map(Arc::from).ok_or(UNREADABLE);
         }
         let gathered = verbs.gather(domain, &sges);
-        gathered.map(Arc::from).map_err(|_| WcStatus::LOC_PROT_ERR)
+        gathered.map(Arc::from).map_err(|_| UNREADABLE)
     };
     let remote = KeyedMemory {
         address: element.remote_address,
