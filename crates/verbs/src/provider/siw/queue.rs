@@ -80,7 +80,8 @@ impl<T: Element> Queue<T> {
 
     /// Writes scatter/gather entries to the next slot, and returns their number. Skips empty
     /// entries: an empty one among others crashes siw (`siw_tx_hdt`). Entries behind the last
-    /// one keep what was there; the driver does not read them.
+    /// one keep what was there. The driver uses none of them, but for the first one of a read,
+    /// which the caller must write if there is none.
     #[inline]
     pub(super) fn put_sges(&self, sg_list: &[AbiSge]) -> u8 {
         let mut count = 0;

@@ -80,15 +80,19 @@ impl SendRing for Queue<Sqe> {
             flags.remove(WqeFlags::READ_FENCE);
         }
         let sge_count = match request.payload {
-            SlotPayload::SgList(sg_list) => {
-                let count = self.put_sges(sg_list);
-                if count == 1 && !is_read && is_short(sg_list) {
+            SlotPayload::SgList(sg_list) => match self.put_sges(sg_list) {
+                // siw uses the first entry of a read even if it has none (`siw_read_to_orq`,
+                // `siw_qp_prepare_tx`): it would read into memory of an earlier request.
+                0 if is_read => {
+                    slot.put(offset_of!(Sqe, sges), &EMPTY);
+                    1
+                }
+                1 if !is_read && is_short(sg_list) => {
                     slot.put(SECOND_SGE, &EMPTY);
                     2
-                } else {
-                    count
                 }
-            }
+                count => count,
+            },
             SlotPayload::Inline([]) => 0_u8,
             SlotPayload::Inline(bytes) => {
                 flags |= WqeFlags::INLINE;

@@ -1,5 +1,7 @@
 //! The entries of siw's queues.
 
+use std::mem::offset_of;
+
 use rdmacm_abi::uverbs::siw::{
     Cqe, CqeFlags, CqeStatus, MAX_INLINE, MAX_SGE, Opcode, Rqe, Sqe, WqeFlags,
 };
@@ -43,7 +45,9 @@ fn each_operation_has_its_opcode_and_remote_memory() {
         let element = written(&slot(&operation, SlotPayload::SgList(&[])));
         assert_eq!((element.id, element.opcode), (0x1_0000_0002, opcode));
         assert_eq!((element.remote_address, element.rkey), offset);
-        assert_eq!((element.flags, element.sge_count), (WqeFlags::VALID, 0));
+        let sge_count = u8::from(opcode == Opcode::READ);
+        assert_eq!(element.flags, WqeFlags::VALID);
+        assert_eq!(element.sge_count, sge_count);
         assert!(Siw.operations(QpType::RC).contain(operation.opcode()));
         assert!(!Siw.operations(QpType::UD).contain(operation.opcode()));
     }
@@ -99,6 +103,29 @@ fn scatter_gather_entries_are_copied() {
     let element = written(&slot(&SendOperation::Send, SlotPayload::SgList(&sg_list)));
     assert_eq!(element.sge_count, 2);
     assert_eq!(element.sges[..2], sg_list);
+}
+
+/// siw reads into the first entry of a read, whatever their number is.
+#[test]
+fn an_empty_read_has_an_entry_without_memory() {
+    let earlier = [sge(0x2000, 4096)];
+    let read = SendOperation::Read(remote());
+    for nothing in [
+        &[][..],
+        &[sge(0x3000, 0)],
+        &[sge(0x3000, 0), sge(0x4000, 0)],
+    ] {
+        let ring_memory = memory();
+        let mut ring = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 1).unwrap();
+        ring.push(&slot(&SendOperation::Send, SlotPayload::SgList(&earlier)));
+        assert_eq!(ring_memory.read::<Sqe>(0).sges[0], earlier[0]);
+        ring_memory.write(offset_of!(Sqe, flags), &WqeFlags::empty());
+        assert!(ring.has_room(1));
+        ring.push(&slot(&read, SlotPayload::SgList(nothing)));
+        let element: Sqe = ring_memory.read(0);
+        assert_eq!(element.sge_count, 1, "{nothing:?}");
+        assert_eq!(element.sges[0], AbiSge::new_zeroed(), "{nothing:?}");
+    }
 }
 
 /// An empty entry after it prevents siw from copying it behind the header.
