@@ -240,7 +240,8 @@ impl QueuePair {
     }
 
     /// Destroys it and returns the memory of outstanding requests, oldest first, receives
-    /// last. Discards their completions.
+    /// last. Discards their completions. Of a shared receive queue, it returns the memory of the
+    /// requests that this queue pair has completed, if their completions were not polled.
     #[must_use = "it is the memory of what was outstanding"]
     pub fn destroy(mut self) -> Vec<(WorkId, SgList)> {
         self.end()
@@ -251,11 +252,11 @@ impl QueuePair {
             return Vec::new();
         }
         let destroyed = self.context().uverbs().destroy_qp(self.handle);
-        let mut outstanding = self.send_queue.dismiss(self.sends.index());
+        let mut outstanding = self.send_queue.dismiss(self.sends.index(), None);
         let receives = self.receives.as_ref().map(ReceiveQueue::index);
         let shared = self.shared.as_ref().map(SharedReceiveQueue::index);
         if let Some(index) = receives.or(shared) {
-            let mut others = self.receive_queue.dismiss(index);
+            let mut others = self.receive_queue.dismiss(index, Some(self.number));
             if !others.is_empty() {
                 outstanding.append(&mut others);
             }

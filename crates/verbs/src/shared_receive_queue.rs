@@ -17,8 +17,10 @@ use crate::work_queue::SharedReceiveRing;
 /// when all of them and the queue pairs that use it are dropped.
 ///
 /// A request completes on the completion queue of the queue pair that consumed it, which
-/// must have space for all of them. A request that a queue pair was receiving into when it
-/// was destroyed is returned only when the shared queue is destroyed.
+/// must have space for all of them. If its completion was not polled when that queue pair is
+/// destroyed, [`QueuePair::destroy`](crate::QueuePair::destroy) returns its memory. A request that
+/// a queue pair was receiving into when it was destroyed is returned only when the shared queue is
+/// destroyed.
 ///
 /// rxe of Linux 7.3 reports that a queue pair in the error state consumes no more requests, as
 /// [`QP_LAST_WQE_REACHED`](crate::AsyncEventKind::QP_LAST_WQE_REACHED); rxe of Linux 6.1 and

@@ -130,9 +130,8 @@ impl SharedReceives {
         stream: Weak<StreamQueuePair>,
         max_messages: u32,
     ) -> Arc<MessageQueue> {
-        // What is there is of another queue pair that had the number.
+        // What was taken is of another queue pair that had the number.
         self.dispatch_all();
-        self.refill();
         let queue = Arc::new(MessageQueue {
             stream,
             max_messages: usize::try_from(max_messages).unwrap_or(usize::MAX),
@@ -142,10 +141,9 @@ impl SharedReceives {
         queue
     }
 
-    /// Posts the requests that are missing: the last queue pair that was destroyed may have
-    /// taken some with it.
+    /// Posts the requests that are missing. Those who dispatch messages may post some of them at
+    /// the same time.
     fn refill(&self) {
-        let _taken = lock(&self.taken);
         while self.requests.post_receive(SgList::NONE).is_ok() {}
     }
 
@@ -156,6 +154,9 @@ impl SharedReceives {
         if known.is_some_and(|known| Arc::ptr_eq(known, queue)) {
             message_queues.remove(&qp_number);
         }
+        drop(message_queues);
+        // It has taken the requests with it that it had completed.
+        self.refill();
     }
 
     /// The next message of a stream.

@@ -85,10 +85,25 @@ impl State {
 
     /// Takes the completions of a work queue out of those that were taken from the ring.
     pub(super) fn take_own(&mut self, index: QueueIndex) -> VecDeque<WorkCompletion> {
+        self.take_taken(|wc| RequestId::from_device(wc.id).queue == index)
+    }
+
+    /// As [`take_own`](Self::take_own), but only those of the queue pair with this number.
+    pub(super) fn take_own_of(
+        &mut self,
+        index: QueueIndex,
+        number: u32,
+    ) -> VecDeque<WorkCompletion> {
+        self.take_taken(|wc| wc.qp_number == number && RequestId::from_device(wc.id).queue == index)
+    }
+
+    fn take_taken(
+        &mut self,
+        is_own: impl FnMut(&WorkCompletion) -> bool,
+    ) -> VecDeque<WorkCompletion> {
         if self.taken.is_empty() {
             return VecDeque::new();
         }
-        let is_own = |wc: &WorkCompletion| RequestId::from_device(wc.id).queue == index;
         let all = std::mem::take(&mut self.taken).into_iter();
         let (own, others) = all.partition(is_own);
         self.taken = others;

@@ -9,7 +9,7 @@ use rdmacm_core::QpType;
 
 use super::*;
 use crate::completion::WorkId;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, SgList};
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::readable;
@@ -448,6 +448,80 @@ fn entries_for_a_shared_queue_are_reserved_once_for_all_its_queue_pairs() {
         options.receive_queue(&narrow).create(&context),
         "room for all",
     );
+}
+
+/// A shared receive queue of four requests, all of them posted, and a completion queue for the
+/// queue pairs that use it.
+fn shared_queue(context: &Context) -> (SharedReceiveQueue, [WorkId; 4], CompletionQueue) {
+    let domain = context.create_protection_domain().unwrap();
+    let (max_wr, max_sge) = (4, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    let memory = || domain.allocate(8).unwrap();
+    let works = [(); 4].map(|()| shared.post_receive(memory()).unwrap());
+    let queue = context.create_completion_queue(16).unwrap();
+    (shared, works, queue)
+}
+
+fn sharing(shared: &SharedReceiveQueue, queue: &CompletionQueue) -> QueuePair {
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(queue).receive_queue(queue);
+    let options = options.shared_receive_queue(shared);
+    options.create(queue.context()).unwrap()
+}
+
+fn works_of(memory: &[(WorkId, SgList)]) -> Vec<WorkId> {
+    memory.iter().map(|(work, _)| *work).collect()
+}
+
+/// Its number may be that of a queue pair that is created next.
+#[test]
+fn a_destroyed_queue_pair_takes_its_completions_of_a_shared_queue_with_it() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (shared, works, queue) = shared_queue(&context);
+    let [one, other] = [(); 2].map(|()| sharing(&shared, &queue));
+    let posted = device.receives();
+    device.complete_receive(posted[1], one.number());
+    device.complete_receive(posted[3], other.number());
+    device.complete_receive(posted[2], one.number());
+    device.complete_receive(posted[0], other.number());
+    let memory = one.destroy();
+    assert_eq!(works_of(&memory), [works[1], works[2]]);
+    assert!(memory.iter().all(|(_, sg_list)| sg_list.len() == 1));
+    for work in [works[3], works[0]] {
+        let completion = queue.poll().unwrap().unwrap();
+        assert_eq!(completion.work, work);
+        assert_eq!(completion.queue_pair(), other.number());
+    }
+    assert!(queue.poll().unwrap().is_none());
+    // Their places are free again.
+    for _ in 0..4 {
+        shared.post_receive(SgList::NONE).unwrap();
+    }
+    assert!(shared.post_receive(SgList::NONE).is_err());
+}
+
+/// On another thread, one is created between the kernel's part of destroying and the rest.
+#[test]
+fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_completions() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (shared, works, queue) = shared_queue(&context);
+    let one = sharing(&shared, &queue);
+    let (index, number) = (shared.index(), one.number());
+    let posted = device.receives();
+    device.complete_receive(posted[0], number);
+    let token = shared.token().number();
+    assert!(queue.admit_shared(token, shared.queue(), shared.capacity()));
+    queue.admit_number(index, number);
+    device.complete_receive(posted[1], number);
+    let memory = one.destroy();
+    assert_eq!(works_of(&memory), works[..1]);
+    assert_eq!(queue.poll().unwrap().unwrap().work, works[1]);
+    device.complete_receive(posted[2], number);
+    let memory = queue.dismiss(index, Some(number));
+    assert_eq!(works_of(&memory), works[2..3]);
+    assert!(queue.poll().unwrap().is_none());
 }
 
 #[test]

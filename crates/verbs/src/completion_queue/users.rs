@@ -1,12 +1,16 @@
 //! The work queues that use a completion queue.
 
+use std::collections::VecDeque;
+
+use rdmacm_abi::uverbs::WorkCompletion;
+
 use super::CompletionQueue;
 use super::state::State;
 use crate::completion::WorkId;
 use crate::memory::SgList;
 use crate::provider::CompletionRing;
 use crate::request_id::{Queue, QueueIndex, RequestId};
-use crate::work_queue::{AnyWorkQueue, Reported, SharedReceiveRing};
+use crate::work_queue::{AnyWorkQueue, Reported, SharedReceiveRing, WorkQueue};
 
 impl CompletionQueue {
     /// Reserves an index for a work queue, until it is [dismissed](Self::dismiss); `None` if
@@ -34,38 +38,96 @@ impl CompletionQueue {
         reserved
     }
 
-    /// Removes a queue pair's work queue, after the kernel has destroyed the queue pair, and
-    /// returns the memory of its requests. Discards its completions, but for those of a shared
-    /// queue that the last queue pair leaves.
-    pub(crate) fn dismiss(&self, index: QueueIndex) -> Vec<(WorkId, SgList)> {
-        let mut state = self.state();
+    /// Registers the number of a queue pair of a shared queue, before the queue pair receives
+    /// anything.
+    pub(crate) fn admit_number(&self, index: QueueIndex, number: u32) {
         let Queue::Shared(token) = index.queue() else {
-            let state = &mut *state;
-            self.take_out(state);
-            state.forget_reports(index);
-            state.take_own(index);
-            let queue = state.queues.get(index);
-            let memory = queue.map(|queue| queue.take_all(&self.0.credits));
-            state.queues.remove_own(index);
-            return memory.unwrap_or_default();
+            return;
         };
+        let mut state = self.state();
+        if state.queues.add_number(token, number) {
+            // The kernel has destroyed the queue pair that had the number, but it is not dismissed
+            // yet: what there is was completed by that one.
+            let memory = self.take_completed(&mut state, token, number);
+            state.queues.set_aside(token, number, memory);
+        }
+    }
+
+    /// Removes a queue pair's work queue, after the kernel has destroyed the queue pair, and
+    /// returns the memory of its requests. Discards their completions. Requests of a shared queue
+    /// are its own if they have completed with its number, which siw may give to the next queue
+    /// pair (`siw_qp_add`). A queue pair that was not created has no number.
+    pub(crate) fn dismiss(&self, index: QueueIndex, number: Option<u32>) -> Vec<(WorkId, SgList)> {
+        let mut state = self.state();
+        match index.queue() {
+            Queue::Own(_) => self.dismiss_own(&mut state, index),
+            Queue::Shared(token) => {
+                let memory = number.map(|number| self.dismiss_number(&mut state, token, number));
+                let mut memory = memory.unwrap_or_default();
+                memory.append(&mut self.leave_shared(&mut state, token));
+                memory
+            }
+        }
+    }
+
+    fn dismiss_own(&self, state: &mut State, index: QueueIndex) -> Vec<(WorkId, SgList)> {
+        self.take_out(state);
+        state.forget_reports(index);
+        state.take_own(index);
+        let queue = state.queues.get(index);
+        let memory = queue.map(|queue| queue.take_all(&self.0.credits));
+        state.queues.remove_own(index);
+        memory.unwrap_or_default()
+    }
+
+    /// The memory of the requests of a shared queue that a queue pair of this number has completed.
+    fn dismiss_number(&self, state: &mut State, token: u32, number: u32) -> Vec<(WorkId, SgList)> {
+        match state.queues.remove_number(token, number) {
+            Some(set_aside) => set_aside,
+            None => self.take_completed(state, token, number),
+        }
+    }
+
+    /// One queue pair less uses a shared queue. Returns what is left of the last one's requests.
+    fn leave_shared(&self, state: &mut State, token: u32) -> Vec<(WorkId, SgList)> {
         let Some((mut queue, credits)) = state.queues.remove_shared(token) else {
             return Vec::new();
         };
-        self.take_out(&mut state);
+        let index = QueueIndex::shared(token);
+        self.take_out(state);
         state.forget_reports(index);
         // Other queue pairs may use the shared queue on other completion queues: the memory
         // does not stay there.
-        let completions = state.take_own(index).into_iter().filter_map(|wc| {
+        let memory = self.complete_all(queue.get(), state.take_own(index));
+        self.release(credits);
+        memory
+    }
+
+    /// Takes the completions of a shared queue's requests by a queue pair of this number, and
+    /// returns the memory of the requests.
+    fn take_completed(&self, state: &mut State, token: u32, number: u32) -> Vec<(WorkId, SgList)> {
+        let index = QueueIndex::shared(token);
+        self.take_out(state);
+        let completions = state.take_own_of(index, number);
+        let queue = state.queues.get(index);
+        let memory = queue.map(|queue| self.complete_all(queue, completions));
+        memory.unwrap_or_default()
+    }
+
+    /// Completes requests of a shared queue, and returns their memory.
+    fn complete_all(
+        &self,
+        queue: &mut dyn WorkQueue,
+        completions: VecDeque<WorkCompletion>,
+    ) -> Vec<(WorkId, SgList)> {
+        let completed = completions.into_iter().filter_map(|wc| {
             let number = RequestId::from_device(wc.id).number;
-            match queue.get().complete(&self.0.credits, number, &wc)? {
+            match queue.complete(&self.0.credits, number, &wc)? {
                 Reported::One(completion) => Some((completion.work, completion.sg_list)),
                 _ => None,
             }
         });
-        let memory = completions.collect();
-        self.release(credits);
-        memory
+        completed.collect()
     }
 
     /// Reports the outstanding requests of a work queue as flushed, after the completions of

@@ -1,5 +1,7 @@
 //! The work queues whose requests complete on a completion queue.
 
+use crate::completion::WorkId;
+use crate::memory::SgList;
 use crate::request_id::{Queue, QueueIndex};
 use crate::work_queue::{AnyWorkQueue, SharedReceiveRing, WorkQueue};
 
@@ -30,6 +32,11 @@ struct Shared {
     queue: AnyWorkQueue,
     /// How many queue pairs use it.
     queue_pairs: u32,
+    /// The numbers of those that were created. A number is there twice if the kernel has given it
+    /// to a new queue pair before the earlier one was removed here.
+    numbers: Vec<u32>,
+    /// The memory of requests that such earlier queue pairs have completed, with their numbers.
+    set_aside: Vec<(u32, Vec<(WorkId, SgList)>)>,
     /// The credits that are reserved for all of its requests at once.
     credits: u32,
 }
@@ -73,8 +80,44 @@ impl WorkQueues {
 
     /// One more queue pair uses this shared queue; `false` if it was not added before.
     pub(super) fn join(&mut self, token: u32) -> bool {
-        let shared = self.shared.iter_mut().find(|one| one.token == token);
+        let shared = self.shared(token);
         shared.map(|shared| shared.queue_pairs += 1).is_some()
+    }
+
+    /// Adds the number of a new queue pair of a shared queue. Returns whether an earlier one that
+    /// had it is still there.
+    pub(super) fn add_number(&mut self, token: u32, number: u32) -> bool {
+        let Some(shared) = self.shared(token) else {
+            return false;
+        };
+        let is_there = shared.numbers.contains(&number);
+        shared.numbers.push(number);
+        is_there
+    }
+
+    /// Sets memory aside for the earlier queue pair that had this number.
+    pub(super) fn set_aside(&mut self, token: u32, number: u32, memory: Vec<(WorkId, SgList)>) {
+        if let Some(shared) = self.shared(token) {
+            shared.set_aside.push((number, memory));
+        }
+    }
+
+    /// Removes the number of a queue pair. Returns what was set aside for it, if it has lost its
+    /// number to a later one.
+    pub(super) fn remove_number(
+        &mut self,
+        token: u32,
+        number: u32,
+    ) -> Option<Vec<(WorkId, SgList)>> {
+        let shared = self.shared(token)?;
+        let place = shared.numbers.iter().position(|one| *one == number)?;
+        shared.numbers.swap_remove(place);
+        let place = shared.set_aside.iter().position(|one| one.0 == number)?;
+        Some(shared.set_aside.swap_remove(place).1)
+    }
+
+    fn shared(&mut self, token: u32) -> Option<&mut Shared> {
+        self.shared.iter_mut().find(|one| one.token == token)
     }
 
     /// Adds a shared queue, with its first queue pair.
@@ -83,6 +126,8 @@ impl WorkQueues {
             token,
             queue: AnyWorkQueue::Shared(queue),
             queue_pairs: 1,
+            numbers: Vec::new(),
+            set_aside: Vec::new(),
             credits,
         });
     }
@@ -105,7 +150,7 @@ impl WorkQueues {
                 (place.index == index).then(|| queue.get())
             }
             Queue::Shared(token) => {
-                let shared = self.shared.iter_mut().find(|one| one.token == token);
+                let shared = self.shared(token);
                 shared.map(|shared| shared.queue.get())
             }
         }

@@ -191,6 +191,16 @@ impl Stub {
         });
     }
 
+    /// Completes a receive request with a message to the queue pair of this number.
+    pub(crate) fn complete_receive(&self, number: u64, qp_number: u32) {
+        self.state().completions.push_back(WorkCompletion {
+            id: number,
+            opcode: WcOpcode::RECV,
+            qp_number,
+            ..WorkCompletion::new_zeroed()
+        });
+    }
+
     /// One of its queues.
     pub(crate) fn ring(&self, holds: u32) -> Ring {
         Ring(self.clone(), holds)

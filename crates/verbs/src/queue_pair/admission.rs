@@ -56,7 +56,7 @@ impl Drop for Admission<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             // Nothing was posted yet.
-            drop(self.queue.dismiss(self.index));
+            drop(self.queue.dismiss(self.index, None));
         }
     }
 }

@@ -344,6 +344,7 @@ impl QpOptions {
             receive_queue.admit(receive_index, completions);
             receives
         });
+        receive_queue.admit_number(receive_index, answer.number);
         QueuePair {
             handle: answer.handle,
             number: answer.number,
