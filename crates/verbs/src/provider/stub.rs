@@ -293,7 +293,8 @@ unsafe impl Provider for Stub {
             ..CreateQpResponse::new_zeroed()
         };
         let ring = |holds| self.ring(holds);
-        let receive = (request.is_srq == 0).then(|| ring(request.max_recv_wr));
+        let has_receives = request.is_srq == 0 && request.max_recv_wr > 0;
+        let receive = has_receives.then(|| ring(request.max_recv_wr));
         Ok(NewQueuePair {
             answer,
             send: ring(request.max_send_wr).into(),

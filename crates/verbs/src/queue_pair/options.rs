@@ -213,7 +213,9 @@ impl QpOptions {
         let receives = receives.map_err(|reason| Error::invalid(operation, reason))?;
         let request = self.request(tokens[0], &parts);
         let made = context.uverbs().create_qp(operation, request)?;
-        let indices = [sends.keep(), receives.keep()];
+        // siw makes no receive queue for no requests (`siw_create_qp`): that needs no place.
+        let has_receives = made.receive.is_some() || self.shared.is_some();
+        let indices = (sends.keep(), has_receives.then(|| receives.keep()));
         let queue_pair = self.assemble(made, parts, tokens, indices);
         queue_pair.check(self.caps)?;
         Ok(queue_pair)
@@ -302,10 +304,10 @@ impl QpOptions {
         made: NewQueuePair,
         parts: Parts,
         tokens: [Token; 3],
-        indices: [QueueIndex; 2],
+        indices: (QueueIndex, Option<QueueIndex>),
     ) -> QueuePair {
         let [token, send_token, receive_token] = tokens;
-        let [send_index, receive_index] = indices;
+        let (send_index, receive_index) = indices;
         let answer = made.answer;
         let qp_status = Arc::new(QpStatus::default());
         let Parts {
@@ -329,10 +331,10 @@ impl QpOptions {
         };
         let (sends, completions) = SendQueue::new(sends, made.send);
         send_queue.admit(send_index, completions);
-        let receives = made.receive.map(|ring| {
+        let receives = made.receive.zip(receive_index).map(|(ring, index)| {
             let parts = ReceiveParts {
                 token: receive_token.number(),
-                index: receive_index,
+                index,
                 number: answer.number,
                 max_requests: answer.max_recv_wr,
                 max_sges: answer.max_recv_sge,
@@ -341,10 +343,12 @@ impl QpOptions {
                 qp_status: Arc::clone(&qp_status),
             };
             let (receives, completions) = ReceiveQueue::new(parts, ring);
-            receive_queue.admit(receive_index, completions);
+            receive_queue.admit(index, completions);
             receives
         });
-        receive_queue.admit_number(receive_index, answer.number);
+        if let Some(index) = receive_index {
+            receive_queue.admit_number(index, answer.number);
+        }
         QueuePair {
             handle: answer.handle,
             number: answer.number,

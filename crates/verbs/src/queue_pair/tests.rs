@@ -283,6 +283,28 @@ fn a_destroyed_queue_pair_releases_its_entries() {
 }
 
 #[test]
+fn queue_pairs_without_receive_requests_leave_no_places_behind() {
+    let device = Stub::new(false);
+    let caps = QpCaps {
+        max_recv_wr: 0,
+        ..CAPS
+    };
+    let (queue_pair, queue) = device.queue_pair(caps, 4);
+    let refused = queue_pair.post_receive(memory(&queue_pair)).unwrap_err();
+    assert_eq!(
+        reason(&refused.error),
+        "the queue pair has no receive queue"
+    );
+    let options = QueuePair::options(QpType::RC).caps(caps);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    for _ in 0..10 {
+        drop(options.create(queue_pair.context()).unwrap());
+    }
+    let places = [(); 2].map(|()| queue.reserve_index().unwrap().place());
+    assert!(places.iter().all(|place| *place <= 2), "{places:?}");
+}
+
+#[test]
 fn a_queue_is_not_filled_with_unsignaled_requests() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
