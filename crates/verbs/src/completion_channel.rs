@@ -119,6 +119,10 @@ impl CompletionChannel {
     /// channel as long as the command can be sent: a context that is closed sends none, and
     /// closes its channels after that.
     pub(crate) fn number(&self) -> Result<RawFd> {
+        if self.context().is_in_child() {
+            // A thread of the parent may have been closing it at the fork.
+            return Err(self.context().gone());
+        }
         let number = self.0.file.with(File::as_raw_fd);
         number.ok_or_else(|| self.context().gone())
     }

@@ -143,7 +143,9 @@ impl CompletionQueue {
     #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
-        let mut state = self.state();
+        let Some(mut state) = self.state().filter(|_| !self.context().is_in_child()) else {
+            return Err(self.context().gone());
+        };
         let credits = &self.0.credits;
         let before = credits.entries();
         // Nothing is posted meanwhile that a smaller queue has no room for.
@@ -181,8 +183,24 @@ impl CompletionQueue {
         self.0.credits.release(requests);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock()
+    /// What its lock guards; `None` in a forked child if a thread of the parent held the lock at
+    /// the fork, which releases it in the parent only.
+    #[inline]
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        if self.0.mark.is_here() {
+            Some(self.0.state.lock())
+        } else {
+            self.inherited_state()
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn inherited_state(&self) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.0.state.try_lock()?;
+        // The driver's memory is not in the child: the ring is not to be read.
+        state.is_behind = true;
+        Some(state)
     }
 }
 
@@ -191,6 +209,10 @@ impl Drop for Created {
         self.context.uverbs().destroy(&DestroyCq::new(self.handle));
         if let Some(channel) = &self.channel {
             channel.remove_queue();
+        }
+        if self.state.is_locked() {
+            // Only in a forked child: a thread of the parent held the lock.
+            self.state.get_mut().leak();
         }
     }
 }

@@ -291,8 +291,14 @@ impl Context {
     }
 
     /// Keeps memory that the device may still use because the kernel did not destroy its
-    /// user, until the context is closed; leaks it if that does not end the use either.
+    /// user, until the context is closed; leaks it if that does not end the use either, as in a
+    /// forked child.
     pub(crate) fn keep(&self, memory: Arc<dyn Memory>) {
+        if self.is_in_child() {
+            // A thread of the parent may have held the lock at the fork.
+            std::mem::forget(memory);
+            return;
+        }
         let kept = self.0.kept.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
         kept.push(memory);
@@ -314,5 +320,22 @@ impl Context {
 
     pub(crate) fn uverbs(&self) -> &Uverbs {
         &self.0.uverbs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::provider::stub::Stub;
+
+    #[test]
+    fn a_child_waits_for_no_thread_that_keeps_memory() {
+        let context = Stub::new(false).open();
+        let domain = context.create_protection_domain().unwrap();
+        let buffer = domain.allocate(8).unwrap();
+        let own = context.clone();
+        let has_ended =
+            child_ends_while_locked(|| own.0.kept.lock(), || drop((buffer, domain, context)));
+        assert!(has_ended);
     }
 }

@@ -151,6 +151,8 @@ impl MappedMemory {
 impl Drop for MappedMemory {
     fn drop(&mut self) {
         if !self.mark.is_here() {
+            // Dropping it takes the lock of the list, which a thread of the parent may have held.
+            std::mem::forget(self.entry.take());
             return;
         }
         // SAFETY:
@@ -469,6 +471,8 @@ impl<T> Slot<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::resource_list::ResourceList;
 
     const LENGTH: usize = 64;
 
@@ -505,6 +509,13 @@ mod tests {
         let mut whole = 0_u64;
         slot.read(0, &mut whole);
         assert_eq!(whole.to_ne_bytes()[2..4], 0xabcd_u16.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_child_waits_for_no_thread_that_maps() {
+        let list = ResourceList::default();
+        let mapped = list.add(|entry| Arc::into_inner(mapped()).unwrap().listed(entry));
+        assert!(child_ends_while_locked(|| list.lock(), || drop(mapped)));
     }
 
     #[test]

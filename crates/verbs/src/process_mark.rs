@@ -83,23 +83,76 @@ impl Drop for Page {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    /// How long a child may take, on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Forks. The child does `work` and exits. Whether it has done so, without a panic; it is
+    /// killed if it has not ended after a while.
+    pub(crate) fn child_ends(work: impl FnOnce()) -> bool {
+        // SAFETY: the child waits for no thread of this process longer than it is let live.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "{}", io::Error::last_os_error());
+        if child == 0 {
+            let done = catch_unwind(AssertUnwindSafe(work));
+            // SAFETY: the child exits at once.
+            unsafe { libc::_exit(i32::from(done.is_err())) };
+        }
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = status_of(child, libc::WNOHANG) {
+                return status == 0;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        // SAFETY: it signals the child, which is not waited for yet.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        assert!(status_of(child, 0).is_some());
+        false
+    }
+
+    /// As [`child_ends`], while another thread has locked what `lock` locks.
+    pub(crate) fn child_ends_while_locked<G>(
+        lock: impl FnOnce() -> G + Send,
+        work: impl FnOnce(),
+    ) -> bool {
+        let (locked, is_locked) = mpsc::channel::<()>();
+        let (unlock, is_done) = mpsc::channel::<()>();
+        // Here it is dropped after it is unlocked, with what it owns.
+        let mut work = Some(work);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let _guard = lock();
+                locked.send(()).unwrap();
+                let _ = is_done.recv();
+            });
+            is_locked.recv().unwrap();
+            let has_ended = child_ends(|| work.take().into_iter().for_each(|work| work()));
+            drop(unlock);
+            has_ended
+        })
+    }
+
+    /// How a child has ended, if it has.
+    fn status_of(child: libc::pid_t, options: libc::c_int) -> Option<libc::c_int> {
+        let mut status = -1;
+        // SAFETY: the pointer is to a local variable.
+        let ended = unsafe { libc::waitpid(child, &raw mut status, options) };
+        (ended == child).then_some(status)
+    }
 
     #[test]
     fn the_mark_is_clear_in_a_child() {
         let mark = ProcessMark::new().unwrap();
         assert!(mark.is_here());
-        // SAFETY: the child only reads its memory and exits.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: the child exits at once.
-            unsafe { libc::_exit(i32::from(mark.is_here())) };
-        }
-        let mut status = -1;
-        // SAFETY: the pointer is to a local variable.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0);
+        assert!(child_ends(|| assert!(!mark.is_here())));
         assert!(mark.is_here());
     }
 }

@@ -55,6 +55,10 @@ impl Readable {
 
     /// Makes the file non-blocking, and an epoll descriptor that watches it.
     fn open(&self) -> Result<Epoll> {
+        if self.context.is_in_child() {
+            // A thread of the parent may have been closing the file at the fork.
+            return Err(self.context.gone());
+        }
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(wait_error)?;
         let event = |what| EpollEvent::new(EpollFlags::EPOLLIN, what);
         let added = self.file.with(|file| {

@@ -37,6 +37,11 @@ impl<T> ResourceList<T> {
         resource
     }
 
+    #[cfg(test)]
+    pub(crate) fn lock(&self) -> impl Sized {
+        self.0.lock()
+    }
+
     /// Those that exist.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         let entries = self.0.lock();

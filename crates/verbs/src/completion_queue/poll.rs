@@ -24,7 +24,12 @@ impl CompletionQueue {
     #[inline]
     pub fn poll(&self) -> Result<Option<Completion>> {
         let mut completion = None;
-        match self.poll_one(&mut completion) {
+        let failed = if self.0.mark.is_here() {
+            self.poll_one(&mut completion)
+        } else {
+            self.poll_in_child(&mut completion)
+        };
+        match failed {
             None => Ok(completion),
             Some(error) => Err(*error),
         }
@@ -36,17 +41,16 @@ impl CompletionQueue {
     #[must_use]
     #[inline(never)]
     pub fn has_completions(&self) -> bool {
-        let state = self.state();
-        if !self.0.mark.is_here() || self.context().uverbs().is_closed() {
+        let Some(state) = self.state() else {
             return true;
-        }
-        state.is_behind || state.ring.has_any()
+        };
+        state.is_behind || self.context().uverbs().is_closed() || state.ring.has_any()
     }
 
-    /// Puts the oldest completion into `into`, which is empty.
+    /// Puts the oldest completion into `into`, which is empty. Not in a forked child.
     #[inline(never)]
     fn poll_one(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let taken = self.take_next(&mut state, &mut Single(into));
         if taken.count > 0 || taken.is_all {
             return None;
@@ -54,12 +58,22 @@ impl CompletionQueue {
         self.poll_any(&mut state, into)
     }
 
+    /// As [`poll_one`](Self::poll_one), in a forked child.
+    #[cold]
+    #[inline(never)]
+    fn poll_in_child(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {
+        match self.inherited_state() {
+            Some(mut state) => self.poll_any(&mut state, into),
+            None => Some(Box::new(self.context().gone())),
+        }
+    }
+
     /// Takes completions into `places`, as long as the oldest one is the next to report, and
     /// alone, and there is a place for it. Changes nothing otherwise.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each completion")]
     fn take_next(&self, state: &mut State, places: &mut impl Places) -> Taken {
-        if state.is_behind || !self.0.mark.is_here() {
+        if state.is_behind {
             return Taken::default();
         }
         let State { ring, queues, .. } = state;
@@ -207,7 +221,9 @@ impl CompletionQueue {
         // It never has more of them.
         let mut left = limit.min(self.entries() as usize);
         let before = completions.len();
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return Err(self.context().gone());
+        };
         loop {
             let take = |places: &mut Spare<'_>| self.take_next(&mut state, places);
             let (count, taken) = append(completions, left, take);

@@ -21,7 +21,8 @@ pub(super) struct State {
     pub(super) reporting: VecDeque<QueueIndex>,
     /// The id of a completion without a request, reported by the next poll.
     pub(super) stray: Option<u64>,
-    /// Whether there may be anything in the three fields before.
+    /// Whether there may be anything in the three fields before, or this is a forked child, which
+    /// does not have the ring.
     pub(super) is_behind: bool,
     pub(super) queues: WorkQueues,
 }
@@ -36,6 +37,13 @@ impl State {
             is_behind: false,
             queues: WorkQueues::default(),
         }
+    }
+
+    /// Drops nothing of it: it may have been copied while it was being changed.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.taken));
+        std::mem::forget(std::mem::take(&mut self.reporting));
+        std::mem::forget(std::mem::take(&mut self.queues));
     }
 
     /// The completion that a queue has reported, if it has; notes whether it has more.

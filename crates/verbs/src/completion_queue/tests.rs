@@ -10,6 +10,7 @@ use rdmacm_core::QpType;
 use super::*;
 use crate::completion::WorkId;
 use crate::memory::{Buffer, SgList};
+use crate::process_mark::tests::{child_ends, child_ends_while_locked};
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::readable;
@@ -522,6 +523,48 @@ fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_com
     let memory = queue.dismiss(index, Some(number));
     assert_eq!(works_of(&memory), works[2..3]);
     assert!(queue.poll().unwrap().is_none());
+}
+
+/// A thread that polls at the fork is not in the child, where it would release the lock.
+#[test]
+fn a_child_waits_for_no_thread_that_polls() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let context = queue.context().clone();
+    send(&queue_pair);
+    queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    let options = QueuePair::options(QpType::RC).send_queue(&queue);
+    let own = queue.clone();
+    let has_ended = child_ends_while_locked(
+        || own.state().unwrap(),
+        || {
+            assert!(queue.has_completions());
+            assert!(queue.poll().unwrap_err().is_gone());
+            assert!(queue.poll_many(&mut Vec::new(), 1).unwrap_err().is_gone());
+            assert!(queue.resize(9).unwrap_err().is_gone());
+            assert!(options.create(&context).unwrap_err().is_gone());
+            assert!(queue_pair.destroy().is_empty());
+            drop((queue, options, context));
+        },
+    );
+    assert!(has_ended);
+}
+
+/// If no thread was polling, the child learns of each request that it is lost.
+#[test]
+fn a_child_polls_what_was_outstanding() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let work = send(&queue_pair);
+    let has_ended = child_ends(|| {
+        let lost = queue.poll().unwrap().unwrap();
+        assert_eq!(lost.work, work);
+        assert!(lost.result().is_err());
+        assert!(queue.poll().unwrap_err().is_gone());
+        assert!(queue.poll_many(&mut Vec::new(), 1).unwrap_err().is_gone());
+        drop((queue_pair, queue));
+    });
+    assert!(has_ended);
 }
 
 #[test]

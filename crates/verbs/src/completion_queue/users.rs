@@ -16,18 +16,22 @@ impl CompletionQueue {
     /// Reserves an index for a work queue, until it is [dismissed](Self::dismiss); `None` if
     /// there are too many.
     pub(crate) fn reserve_index(&self) -> Option<QueueIndex> {
-        self.state().queues.reserve()
+        self.state()?.queues.reserve()
     }
 
     /// Registers a work queue, whose completions arrive here.
     pub(crate) fn admit(&self, index: QueueIndex, queue: AnyWorkQueue) {
-        self.state().queues.insert(index, queue);
+        if let Some(mut state) = self.state() {
+            state.queues.insert(index, queue);
+        }
     }
 
     /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
     /// all its requests; returns `false` if there are too few.
     pub(crate) fn admit_shared(&self, token: u32, queue: SharedReceiveRing, credits: u32) -> bool {
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return false;
+        };
         if state.queues.join(token) {
             return true;
         }
@@ -44,7 +48,9 @@ impl CompletionQueue {
         let Queue::Shared(token) = index.queue() else {
             return;
         };
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         if state.queues.add_number(token, number) {
             // The kernel has destroyed the queue pair that had the number, but it is not dismissed
             // yet: what there is was completed by that one.
@@ -58,7 +64,9 @@ impl CompletionQueue {
     /// are its own if they have completed with its number, which siw may give to the next queue
     /// pair (`siw_qp_add`). A queue pair that was not created has no number.
     pub(crate) fn dismiss(&self, index: QueueIndex, number: Option<u32>) -> Vec<(WorkId, SgList)> {
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return Vec::new();
+        };
         match index.queue() {
             Queue::Own(_) => self.dismiss_own(&mut state, index),
             Queue::Shared(token) => {
@@ -133,7 +141,9 @@ impl CompletionQueue {
     /// Reports the outstanding requests of a work queue as flushed, after the completions of
     /// the device.
     pub(crate) fn flush(&self, index: QueueIndex) {
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         self.take_out(&mut state);
         let own = state.take_own(index);
         let Some(queue) = state.queues.get(index) else {
@@ -165,7 +175,9 @@ impl CompletionQueue {
 
     /// Discards the requests of a work queue and their completions, as the device does.
     pub(crate) fn discard(&self, index: QueueIndex) {
-        let mut state = self.state();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         self.take_out(&mut state);
         state.take_own(index);
         state.forget_reports(index);

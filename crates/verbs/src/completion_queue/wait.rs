@@ -31,7 +31,7 @@ impl CompletionQueue {
             return Err(uverbs.gone());
         }
         // Not while the command is carried out: other threads may poll meanwhile.
-        let is_armed = self.state().ring.arm();
+        let is_armed = self.state().is_some_and(|mut state| state.ring.arm());
         if is_armed {
             return Ok(());
         }

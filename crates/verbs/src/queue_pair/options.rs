@@ -198,6 +198,9 @@ impl QpOptions {
         let operation = Operation::CreateQueuePair(self.qp_type);
         self.check(context)
             .map_err(|reason| Error::invalid(operation, reason))?;
+        if context.is_in_child() {
+            return Err(context.gone());
+        }
         let parts = self.parts(context)?;
         let tokens = [
             context.next_token()?,

@@ -15,7 +15,7 @@ struct Slot {
 
 /// The requests of a queue by number. They complete in any order, and some may never do. A
 /// number is a slot and how often that was used, so each is valid for one completion.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReceiveSlots {
     slots: Box<[Slot]>,
     /// Free slots are used again in the order in which they became free.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::uverbs::WorkCompletion;
 
 use super::entries::{Entries, MAX_SGES, check_writable};
@@ -13,6 +13,7 @@ use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::CqCredits;
 use crate::error::PostError;
 use crate::memory::SgList;
+use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{ReceiveRing, ReceiveRings};
 use crate::request_id::{QueueIndex, RequestId};
@@ -32,7 +33,19 @@ struct Created {
     capacity: usize,
     max_sges: usize,
     domain: ProtectionDomain,
+    mark: ProcessMark,
     state: Mutex<State>,
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        if self.state.is_locked() {
+            // Only in a forked child: a thread of the parent held the lock, perhaps amid a change.
+            let State { slots, failed, .. } = self.state.get_mut();
+            std::mem::forget(std::mem::take(slots));
+            std::mem::forget(std::mem::take(failed));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +69,7 @@ impl SharedReceiveRing {
             token,
             capacity,
             max_sges: max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
+            mark: domain.context().uverbs().mark(),
             domain,
             state: Mutex::new(State {
                 ring,
@@ -82,9 +96,9 @@ impl SharedReceiveRing {
         if let Err(reason) = check_writable(domain, self.0.max_sges, &sg_list) {
             return refused(reason, sg_list);
         }
-        let uverbs = domain.context().uverbs();
-        if uverbs.is_in_child() {
-            return Err(Box::new(PostError::new(uverbs.gone(), sg_list)));
+        if !self.0.mark.is_here() {
+            let gone = domain.context().gone();
+            return Err(Box::new(PostError::new(gone, sg_list)));
         }
         let mut state = self.0.state.lock();
         let next = state.slots.next().filter(|_| {
@@ -104,9 +118,21 @@ impl SharedReceiveRing {
         Ok(self.work(number))
     }
 
+    /// What its lock guards; `None` in a forked child if a thread of the parent held the lock at
+    /// the fork, which releases it in the parent only.
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        if self.0.mark.is_here() {
+            Some(self.0.state.lock())
+        } else {
+            self.0.state.try_lock()
+        }
+    }
+
     /// The memory of all requests, after the kernel has destroyed the queue.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
-        let mut state = self.0.state.lock();
+        let Some(mut state) = self.state() else {
+            return Vec::new();
+        };
         let mut all = std::mem::take(&mut state.failed);
         all.extend(state.slots.take_all());
         let all = all.into_iter();
@@ -133,7 +159,7 @@ impl SharedReceiveRing {
 /// with one.
 impl WorkQueue for SharedReceiveRing {
     fn complete(&mut self, _: &CqCredits, number: u32, wc: &WorkCompletion) -> Option<Reported> {
-        let sg_list = self.0.state.lock().slots.take(number)?;
+        let sg_list = self.state()?.slots.take(number)?;
         Some(Reported::One(self.completion(number, sg_list, wc)))
     }
 
@@ -142,7 +168,9 @@ impl WorkQueue for SharedReceiveRing {
     }
 
     fn report(&mut self, _: &CqCredits) -> Reported {
-        let mut state = self.0.state.lock();
+        let Some(mut state) = self.state() else {
+            return Reported::Nothing;
+        };
         let Some((number, sg_list)) = state.failed.pop() else {
             return Reported::Nothing;
         };
@@ -155,7 +183,9 @@ impl WorkQueue for SharedReceiveRing {
     }
 
     fn fail_all(&mut self, _: &CqCredits) {
-        let mut state = self.0.state.lock();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         let mut taken = state.slots.take_all();
         // `report` takes the last one, which is to be the oldest.
         taken.reverse();
@@ -169,5 +199,40 @@ impl WorkQueue for SharedReceiveRing {
 
     fn take_all(&mut self, _: &CqCredits) -> Vec<(WorkId, SgList)> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdmacm_core::QpType;
+
+    use super::*;
+    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::provider::stub::Stub;
+    use crate::queue_pair::QueuePair;
+    use crate::shared_receive_queue::SrqOptions;
+
+    #[test]
+    fn a_child_waits_for_no_thread_that_posts() {
+        let context = Stub::new(false).open();
+        let domain = context.create_protection_domain().unwrap();
+        let (max_wr, max_sge) = (4, 1);
+        let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+        shared.post_receive(domain.allocate(8).unwrap()).unwrap();
+        let options = QueuePair::options(QpType::RC).shared_receive_queue(&shared);
+        let queue_pair = options.create(&context).unwrap();
+        let queue = queue_pair.receive_queue().clone();
+        let ring = shared.queue();
+        let has_ended = child_ends_while_locked(
+            || ring.0.state.lock(),
+            || {
+                let refused = shared.post_receive(SgList::NONE).unwrap_err();
+                assert!(refused.error.is_gone());
+                assert!(queue.poll().unwrap_err().is_gone());
+                assert!(queue_pair.destroy().is_empty());
+                drop((queue, shared, options, domain, context));
+            },
+        );
+        assert!(has_ended);
     }
 }
