@@ -15,8 +15,10 @@ pub(crate) struct QueueIndex(u32);
 
 /// Set for shared receive queues, which are in several completion queues.
 const SHARED: u32 = 1 << 31;
-/// The bits of the place; those above it count how often the place was used.
+/// The bits of the place; those above it count how often the place was used, from 1: no id of a
+/// request is 0, because a replaced ring reads as zeros.
 const PLACE: u32 = (1 << 22) - 1;
+const FIRST_USE: u32 = PLACE + 1;
 
 /// How to find the queue of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +33,17 @@ impl QueueIndex {
     /// The first index of a place; `None` if there are too many.
     pub(crate) fn own(place: usize) -> Option<Self> {
         let place = u32::try_from(place).ok()?;
-        (place <= PLACE).then_some(Self(place))
+        (place <= PLACE).then_some(Self(place | FIRST_USE))
     }
 
     /// The next index of the same place.
     pub(crate) fn next(self) -> Self {
-        Self(self.0.wrapping_add(PLACE + 1) & !SHARED)
+        let next = (self.0 + FIRST_USE) & !SHARED;
+        Self(if next <= PLACE {
+            next | FIRST_USE
+        } else {
+            next
+        })
     }
 
     /// Tokens are below 2³¹.
@@ -96,10 +103,21 @@ mod tests {
     }
 
     #[test]
+    fn no_request_of_any_queue_has_the_id_0() {
+        let mut queue = QueueIndex::own(0).unwrap();
+        for _ in 0..1024 {
+            assert_ne!(RequestId { queue, number: 0 }.to_device(), 0);
+            queue = queue.next();
+        }
+        let queue = QueueIndex::shared(0);
+        assert_ne!(RequestId { queue, number: 0 }.to_device(), 0);
+    }
+
+    #[test]
     fn a_place_has_another_index_when_it_is_used_again() {
         let first = QueueIndex::own(7).unwrap();
         let mut index = first;
-        for _ in 1..512 {
+        for _ in 1..511 {
             index = index.next();
             assert_ne!(index, first);
             assert_eq!(index.queue(), Queue::Own(7));

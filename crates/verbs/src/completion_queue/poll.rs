@@ -163,6 +163,7 @@ impl CompletionQueue {
         loop {
             let taken = state.ring.pop();
             // As in `take_from`.
+            fence(Ordering::Acquire);
             if self.context().uverbs().is_closed() {
                 return self.poll_gone(state);
             }

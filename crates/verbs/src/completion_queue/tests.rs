@@ -15,6 +15,7 @@ use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::readable;
 use crate::request::{SendOperation, SendRequest};
+use crate::request_id::RequestId;
 use crate::shared_receive_queue::{SharedReceiveQueue, SrqOptions};
 
 const CAPS: QpCaps = QpCaps {
@@ -309,6 +310,25 @@ fn requests_beside_those_of_a_flushed_queue_pair_are_returned_when_the_device_is
     context.close();
     assert_eq!(queue.poll().unwrap().unwrap().work, work);
     assert!(queue.poll().unwrap_err().is_gone());
+}
+
+/// What is read from the ring then may be the zeros of one that has replaced it.
+#[test]
+fn a_flush_takes_no_completions_of_a_closed_context() {
+    for is_replaced in [true, false] {
+        let device = Stub::not_flushing();
+        let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+        let work = send(&queue_pair);
+        let posted = device.sends()[0];
+        let number = if is_replaced { 0 } else { posted };
+        device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
+        queue.context().close();
+        queue.flush(RequestId::from_device(posted).queue);
+        let completion = queue.poll().unwrap().unwrap();
+        assert_eq!(completion.work, work);
+        assert!(completion.result().is_err(), "{number}");
+        assert!(queue.poll().unwrap_err().is_gone());
+    }
 }
 
 #[test]

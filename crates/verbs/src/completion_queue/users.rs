@@ -1,6 +1,7 @@
 //! The work queues that use a completion queue.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
 
 use rdmacm_abi::uverbs::WorkCompletion;
 
@@ -168,6 +169,11 @@ impl CompletionQueue {
             return;
         }
         while let Some(wc) = state.ring.pop() {
+            // As in `take_from`.
+            fence(Ordering::Acquire);
+            if self.context().uverbs().is_closed() {
+                return;
+            }
             state.taken.push_back(wc);
             state.is_behind = true;
         }
