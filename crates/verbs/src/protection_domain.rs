@@ -106,6 +106,11 @@ impl ProtectionDomain {
         AddressHandle::create(self, attr)
     }
 
+    /// A number that no other domain has as long as this one exists; not 0.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Whether both are the same domain.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

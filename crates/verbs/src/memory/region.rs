@@ -15,6 +15,7 @@ use crate::protection_domain::ProtectionDomain;
 #[derive(Debug)]
 pub(super) struct Registration {
     domain: ProtectionDomain,
+    domain_id: usize,
     address: u64,
     handle: u32,
     local_key: AtomicU32,
@@ -42,6 +43,7 @@ impl Registration {
         let answer = uverbs.provider().register(uverbs, operation, request)?;
         Ok(Self {
             domain: domain.clone(),
+            domain_id: domain.id(),
             address,
             handle: answer.handle,
             local_key: AtomicU32::new(answer.lkey),
@@ -52,6 +54,12 @@ impl Registration {
 
     pub(super) fn domain(&self) -> &ProtectionDomain {
         &self.domain
+    }
+
+    /// The number of its domain.
+    #[inline]
+    pub(super) fn domain_id(&self) -> usize {
+        self.domain_id
     }
 
     pub(super) fn address(&self) -> u64 {

@@ -169,10 +169,10 @@ pub(crate) struct BufferPart<'a> {
 }
 
 impl BufferPart<'_> {
-    /// Whether it is registered in this domain.
+    /// The number of the domain that it is registered in.
     #[inline]
-    pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
-        self.buffer.region().domain().is(domain)
+    pub(crate) fn domain_id(&self) -> usize {
+        self.buffer.region().domain_id()
     }
 
     /// The length in bytes.

@@ -6,7 +6,7 @@ use zerocopy::FromZeros;
 
 use super::{QpCaps, QueuePair};
 use crate::error::Error;
-use crate::memory::{Buffer, RemoteMemory};
+use crate::memory::{Buffer, RemoteMemory, SgList};
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::request::{SendOperation, SendRequest};
 use crate::shared_receive_queue::SrqOptions;
@@ -118,7 +118,7 @@ fn only_an_attached_group_is_detached() {
 fn invalid_requests_are_refused() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
-    let refused = |operation, sg_list: crate::memory::SgList| {
+    let refused = |operation, sg_list: SgList| {
         let request = SendRequest::new(operation, sg_list);
         let refused = queue_pair.post_send(request).unwrap_err();
         reason(&refused.error)
@@ -142,9 +142,9 @@ fn invalid_requests_are_refused() {
     let half = queue_pair.protection_domain().allocate(4).unwrap();
     let one = "an atomic operation takes one scatter/gather entry of 8 bytes";
     assert_eq!(refused(swap, half.into()), one);
-    assert_eq!(refused(swap, crate::memory::SgList::NONE), one);
+    assert_eq!(refused(swap, SgList::NONE), one);
     let [first, second] = [(); 2].map(|()| memory(&queue_pair));
-    let mut two = crate::memory::SgList::from(first);
+    let mut two = SgList::from(first);
     two.push(second.into());
     let many = "it has more scatter/gather entries than the queue pair allows";
     assert_eq!(refused(SendOperation::Send, two), many);
@@ -152,6 +152,23 @@ fn invalid_requests_are_refused() {
     let others = other.allocate(8).unwrap();
     let domain = "its memory is registered in another protection domain";
     assert_eq!(refused(SendOperation::Send, others.into()), domain);
+}
+
+#[test]
+fn queues_without_entries_take_no_memory() {
+    let device = Stub::new(false);
+    let caps = QpCaps {
+        max_send_sge: 0,
+        max_recv_sge: 0,
+        ..CAPS
+    };
+    let (queue_pair, _queue) = device.queue_pair(caps, 8);
+    let many = "it has more scatter/gather entries than the queue pair allows";
+    let refused = queue_pair.post_send(send(&queue_pair)).unwrap_err();
+    assert_eq!(reason(&refused.error), many);
+    let refused = queue_pair.post_receive(memory(&queue_pair)).unwrap_err();
+    assert!(reason(&refused.error).starts_with("it has more scatter/gather entries"));
+    queue_pair.post_receive(SgList::NONE).unwrap();
 }
 
 #[test]

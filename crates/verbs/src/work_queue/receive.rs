@@ -24,6 +24,8 @@ use crate::request_id::{QueueIndex, RequestId};
 pub(crate) struct ReceiveQueue {
     parts: ReceiveParts,
     max_sges: usize,
+    /// The number of its domain if it takes memory, otherwise 0.
+    plain_domain: usize,
     mark: ProcessMark,
     state: Mutex<State>,
 }
@@ -56,8 +58,10 @@ impl ReceiveQueue {
         let (producer, consumer) = posted_ring(capacity);
         let qp_status = Arc::clone(&parts.qp_status);
         let completions = ReceiveCompletions::new(parts.token, parts.number, qp_status, consumer);
+        let max_sges = parts.max_sges.min(ring.max_sges()).min(MAX_SGES) as usize;
         let queue = Self {
-            max_sges: parts.max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
+            max_sges,
+            plain_domain: if max_sges > 0 { parts.domain.id() } else { 0 },
             mark: parts.domain.context().uverbs().mark(),
             parts,
             state: Mutex::new(State {
@@ -159,9 +163,9 @@ impl ReceiveQueue {
     fn is_plain(&self, sg_list: &SgList) -> bool {
         let sge = sg_list.as_buffer();
         let is_valid = sge.is_some_and(|sge| {
-            sge.is_of(&self.parts.domain) && u64::from(sge.len()) <= MAX_MESSAGE
+            sge.domain_id() == self.plain_domain && u64::from(sge.len()) <= MAX_MESSAGE
         });
-        is_valid && self.max_sges > 0 && self.mark.is_here()
+        is_valid && self.mark.is_here()
     }
 
     /// Posts memory of any entries.

@@ -147,7 +147,7 @@ impl SendQueue {
             SendRequest<'a>,
         ) -> Result<Number, Refused<'a>>,
     ) -> Result<Number, Refused<'a>> {
-        if !self.rules.is_plain(&self.parts, &request) || !self.mark.is_here() {
+        if !self.rules.is_plain(&request) || !self.mark.is_here() {
             return otherwise(self, None, request);
         }
         let Some(mut state) = self.state.try_lock() else {

@@ -30,8 +30,8 @@ pub(super) struct Rules {
     inline_operations: Opcodes,
     max_read_sges: u32,
     is_datagram: bool,
-    /// Whether it takes a SEND of one scatter/gather entry.
-    takes_plain: bool,
+    /// The number of its domain if it takes a SEND of one scatter/gather entry, otherwise 0.
+    plain_domain: usize,
     /// The operations without a destination that it takes with inline data.
     plain_inline_operations: Opcodes,
 }
@@ -42,6 +42,7 @@ impl Rules {
         let operations = provider.operations(parts.qp_type);
         let is_datagram = parts.qp_type == QpType::UD;
         let sends = operations.contain(WrOpcode::SEND);
+        let takes_plain = sends && !is_datagram && parts.max_sges > 0;
         let inline_operations = provider.inline_operations();
         let plain_inline_operations = if is_datagram {
             Opcodes::NONE
@@ -54,17 +55,18 @@ impl Rules {
             plain_inline_operations,
             max_read_sges: parts.max_sges.min(provider.max_read_sges()),
             is_datagram,
-            takes_plain: sends && !is_datagram && parts.max_sges > 0,
+            plain_domain: if takes_plain { parts.domain.id() } else { 0 },
         }
     }
 
     /// Whether the request is a signalled SEND of one part of a buffer, and valid.
     #[inline]
-    pub(super) fn is_plain(&self, queue: &SendParts, request: &SendRequest<'_>) -> bool {
+    pub(super) fn is_plain(&self, request: &SendRequest<'_>) -> bool {
         let sge = request.sg_list.as_buffer();
-        let is_valid =
-            sge.is_some_and(|sge| sge.is_of(&queue.domain) && u64::from(sge.len()) <= MAX_MESSAGE);
-        is_valid && request.is_plain && self.takes_plain
+        let is_valid = sge.is_some_and(|sge| {
+            sge.domain_id() == self.plain_domain && u64::from(sge.len()) <= MAX_MESSAGE
+        });
+        is_valid && request.is_plain
     }
 
     /// Whether the request is signalled, has inline data and no destination, and is valid.
