@@ -1,21 +1,20 @@
 //! Credits for completions.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The entries of a completion queue, and how many of them are free, so that posting and
 /// polling take no lock.
 #[derive(Debug)]
 pub(crate) struct CqCredits {
     entries: AtomicU32,
-    /// Negative for a moment, while a caller that took too many puts it back.
-    free: AtomicI64,
+    free: AtomicU64,
 }
 
 impl CqCredits {
     pub(crate) fn new(entries: u32) -> Self {
         Self {
             entries: AtomicU32::new(entries),
-            free: AtomicI64::new(entries.into()),
+            free: AtomicU64::new(entries.into()),
         }
     }
 
@@ -28,41 +27,38 @@ impl CqCredits {
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> u32 {
         let free = self.free.load(Ordering::Acquire);
-        u32::try_from(i64::from(self.entries()) - free).unwrap()
+        u32::try_from(u64::from(self.entries()) - free).unwrap()
     }
 
-    /// Reserves one credit if there is one; otherwise returns `false`, also if there is none only
-    /// because another caller is about to return one. [`reserve`](Self::reserve) waits for that.
+    /// Reserves one credit if there is one; otherwise returns `false`.
     #[inline]
     pub(crate) fn reserve_one(&self) -> bool {
-        if self.free.fetch_sub(1, Ordering::AcqRel) > 0 {
-            return true;
+        let free = self.free.load(Ordering::Relaxed);
+        // Mostly the first try succeeds, which is outside of the loop: that costs less.
+        free > 0 && (self.take(free, 1).is_ok() || self.reserve(1, 0))
+    }
+
+    /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`. Takes none
+    /// then, not even for a moment, in which others would be refused.
+    #[inline]
+    pub(crate) fn reserve(&self, count: u32, spare: u32) -> bool {
+        let (count, spare) = (u64::from(count), u64::from(spare));
+        let mut free = self.free.load(Ordering::Relaxed);
+        while free >= count + spare {
+            match self.take(free, count) {
+                Ok(_) => return true,
+                Err(now) => free = now,
+            }
         }
-        self.release(1);
         false
     }
 
-    /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
-    pub(crate) fn reserve(&self, count: u32, spare: u32) -> bool {
-        let (count, spare) = (i64::from(count), i64::from(spare));
-        let mut free = self.free.load(Ordering::Relaxed);
-        loop {
-            if free >= count + spare {
-                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-                match self
-                    .free
-                    .compare_exchange(free, free - count, success, failure)
-                {
-                    Ok(_) => return true,
-                    Err(now) => free = now,
-                }
-            } else if free < 0 {
-                std::hint::spin_loop();
-                free = self.free.load(Ordering::Relaxed);
-            } else {
-                return false;
-            }
-        }
+    /// Takes `count` of `free` credits, unless there are other than that.
+    #[inline]
+    fn take(&self, free: u64, count: u64) -> Result<u64, u64> {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.free
+            .compare_exchange(free, free - count, success, failure)
     }
 
     /// Returns credits that were reserved.
@@ -89,7 +85,44 @@ impl CqCredits {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    /// One thread returns its credit and takes it again, while another one tries to take it.
+    #[test]
+    fn a_credit_that_nobody_has_is_not_refused() {
+        let credits = CqCredits::new(1);
+        let (taken, is_done) = (AtomicU32::new(0), AtomicBool::new(false));
+        let mut refused = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    if credits.reserve_one() {
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        credits.release(1);
+                    }
+                }
+            });
+            while taken.load(Ordering::Relaxed) == 0 || !credits.reserve_one() {
+                thread::yield_now();
+            }
+            let until = Instant::now() + Duration::from_millis(300);
+            while Instant::now() < until {
+                let before = taken.load(Ordering::Relaxed);
+                credits.release(1);
+                if !credits.reserve_one() {
+                    while !credits.reserve_one() {}
+                    // The other thread has counted it before it returned it.
+                    refused += u32::from(taken.load(Ordering::Relaxed) == before);
+                }
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(refused, 0);
+    }
 
     #[test]
     fn no_more_is_reserved_than_the_queue_holds() {
