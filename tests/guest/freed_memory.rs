@@ -13,6 +13,10 @@ pub(crate) const POISON: u8 = 0xdb;
 /// The alignment that the library asks for its memory for devices, which is rare elsewhere.
 const ALIGNMENT: usize = 16;
 
+/// A page. On siw the library asks for memory that is aligned to it, and longer by a page less a
+/// byte, so that the last page is not shared.
+const PAGE: usize = 4096;
+
 /// The watched sizes; 0 is none.
 static WATCHED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
@@ -70,7 +74,7 @@ impl FreedBlocks {
     }
 
     fn is_ours(&self, block: &Block) -> bool {
-        block.layout.size() == self.size
+        asked_size(block.layout) == Some(self.size)
     }
 }
 
@@ -95,8 +99,11 @@ impl Drop for FreedBlocks {
 
 /// Keeps a freed block if its size is watched. Returns `false` if it must be freed.
 pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
-    let is_size = |one: &AtomicUsize| one.load(Ordering::Relaxed) == layout.size();
-    if layout.align() != ALIGNMENT || !WATCHED.iter().any(is_size) {
+    let Some(size) = asked_size(layout) else {
+        return false;
+    };
+    let is_size = |one: &AtomicUsize| one.load(Ordering::Relaxed) == size;
+    if !WATCHED.iter().any(is_size) {
         return false;
     }
     // SAFETY: the owner frees the block, so nothing else uses it.
@@ -105,6 +112,17 @@ pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
     // The list itself has another alignment, so this does not recurse.
     freed_blocks().push(Block { start, layout });
     true
+}
+
+/// The size that the library was asked for, if the block may be its memory for a device.
+fn asked_size(layout: Layout) -> Option<usize> {
+    match layout.align() {
+        ALIGNMENT => Some(layout.size()),
+        PAGE => (layout.size() + 1)
+            .checked_sub(PAGE)
+            .filter(|size| *size > 0),
+        _ => None,
+    }
 }
 
 fn is_untouched(block: &Block) -> bool {

@@ -37,7 +37,7 @@ impl ProtectionDomain {
         &self.0.context
     }
 
-    /// Allocates and registers a buffer of `length` zeros.
+    /// Allocates and registers a buffer of `length` zeros. On siw, it has pages of its own.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if `length` is 0;
@@ -48,7 +48,10 @@ impl ProtectionDomain {
         Buffer::allocate(self, length)
     }
 
-    /// Registers these bytes as a buffer, without a copy.
+    /// Registers these bytes as a buffer, without a copy. On siw, do not
+    /// [read](crate::SendOperation::Read) into it from a peer that is not trusted: a hostile one can
+    /// write behind it, to the end of its last page, where the allocator may have put anything. Read
+    /// into memory that was [allocated](Self::allocate).
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with the bytes.

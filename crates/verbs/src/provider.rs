@@ -89,7 +89,8 @@ pub(crate) fn choose(
 ///
 /// An implementer guarantees that the device does not access that memory afterwards, and
 /// that the device accesses only memory of posted requests, within their scatter/gather
-/// entries.
+/// entries. [An exception](Self::overruns_reads) is what a hostile peer can make the device write
+/// behind the entry of a read.
 ///
 /// It also guarantees that the device and this process never access a slot at the same time:
 /// it maps each queue once, and its rings [read](Slot::read) and [write](Slots::write) a slot
@@ -148,6 +149,13 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
     /// The scatter/gather entries of a read, if the limit is lower than for other requests.
     fn max_read_sges(&self) -> u32 {
         u32::MAX
+    }
+
+    /// Whether a peer that answers a read can make the device write behind the read's entry, up to
+    /// the end of the last page of the memory that is registered. Memory that this crate allocates
+    /// has these pages to itself then.
+    fn overruns_reads(&self) -> bool {
+        false
     }
 
     /// Creates the context of an open verbs node.

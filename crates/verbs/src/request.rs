@@ -33,6 +33,12 @@ pub enum SendOperation {
     /// a page boundary of the peer (`siw_try_1seg`). While it is sending, it answers an empty
     /// read with its last message (`siw_activate_tx`), which closes the connection. Use an empty
     /// write instead of an empty read.
+    ///
+    /// siw checks the length of the answer only where it begins (`siw_proc_rresp`): a hostile peer
+    /// can write behind the memory of the request, up to the end of the last page of the region that
+    /// it is a part of. Memory that was [allocated](crate::ProtectionDomain::allocate) or
+    /// [exposed](crate::ProtectionDomain::expose) shares no page with anything else, but the parts
+    /// of a [`Buffer`](crate::Buffer) share pages with each other.
     #[doc(alias = "IBV_WR_RDMA_READ")]
     Read(RemoteMemory),
     /// Compares eight bytes of the peer's memory and replaces them if they are equal; returns

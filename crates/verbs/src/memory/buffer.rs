@@ -4,7 +4,8 @@
 //! One of the modules with `unsafe`: it returns slices of memory that a device also
 //! uses. This is sound because a device uses the memory of a [`Buffer`] only while the
 //! buffer is in a queue, where no reference to it exists: posting moves it there and the
-//! completion returns it.
+//! completion returns it. The exception is what a hostile peer of siw can do to the other parts
+//! of a buffer that it answers a read into, see `Provider::overruns_reads`.
 #![expect(
     unsafe_code,
     reason = "slices of memory that a device may use at other times"
@@ -34,6 +35,10 @@ use crate::protection_domain::ProtectionDomain;
 /// Registering costs a system call and pins the pages: register one large buffer, then use
 /// [`split_off`](Self::split_off) or [`into_chunks`](Self::into_chunks). The memory is
 /// deregistered when the last part is dropped.
+///
+/// On siw, a hostile peer that answers a [read](crate::SendOperation::Read) into a part can also
+/// write to the parts behind it, although this process may be using them. Read into buffers of
+/// their own from a peer that is not trusted.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
 pub struct Buffer {
     region: Arc<Region<Heap>>,
@@ -45,7 +50,12 @@ pub struct Buffer {
 impl Buffer {
     pub(crate) fn allocate(domain: &ProtectionDomain, length: usize) -> Result<Self> {
         let operation = Operation::Register { length };
-        let heap = Heap::zeroed(length);
+        let provider = domain.context().uverbs().provider();
+        let heap = if provider.overruns_reads() {
+            Heap::zeroed_pages(length)
+        } else {
+            Heap::zeroed(length)
+        };
         let heap = heap.ok_or_else(|| Error::invalid(operation, NO_BYTES))?;
         let buffer = Self::register(domain, heap);
         buffer.map_err(|(error, _)| error)

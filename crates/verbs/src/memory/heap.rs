@@ -12,15 +12,20 @@ use std::slice;
 
 use super::region::Memory;
 
-/// The alignment of every allocation. For a larger one, the standard library zeroes the memory
-/// itself, also fresh pages that are zero, and the GNU C library looks for more room than a freed
-/// buffer of the same length leaves, and grows the heap instead.
+/// The alignment of memory that needs no pages of its own. For a larger one, the standard library
+/// zeroes the memory itself, also fresh pages that are zero, and the GNU C library looks for more
+/// room than a freed buffer of the same length leaves, and grows the heap instead.
 const ALIGNMENT: usize = 16;
+
+/// The largest page of Linux on any processor.
+const LARGEST_PAGE: usize = 1 << 16;
 
 /// At least one byte of the heap.
 #[derive(Debug)]
 pub(super) struct Heap {
     start: NonNull<u8>,
+    length: usize,
+    /// Of at least as many bytes.
     layout: Layout,
 }
 
@@ -34,12 +39,30 @@ impl Heap {
     /// Zeroed memory; `None` if `length` is 0 or too large, or memory is exhausted.
     pub(super) fn zeroed(length: usize) -> Option<Self> {
         let layout = Layout::from_size_align(length, ALIGNMENT).ok()?;
+        Self::of_layout(length, layout)
+    }
+
+    /// As [`zeroed`](Self::zeroed), with nothing else of the process in its pages.
+    pub(super) fn zeroed_pages(length: usize) -> Option<Self> {
+        let page = page_size();
+        // The last page is part of it, whatever the length. Rounding the length up would do too,
+        // but tests recognise memory by its size.
+        let size = length.checked_add(page - 1)?;
+        let layout = Layout::from_size_align(size, page).ok()?;
+        Self::of_layout(length, layout)
+    }
+
+    fn of_layout(length: usize, layout: Layout) -> Option<Self> {
         if length == 0 {
             return None;
         }
-        // SAFETY: the layout's size is not zero.
+        // SAFETY: the layout's size is at least the length, which is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { start, layout })
+        Some(Self {
+            start,
+            length,
+            layout,
+        })
     }
 
     /// The memory of a box; returns it if it is empty.
@@ -49,7 +72,11 @@ impl Heap {
         }
         let layout = Layout::for_value(&*bytes);
         let start = NonNull::from(Box::leak(bytes)).cast();
-        Ok(Self { start, layout })
+        Ok(Self {
+            start,
+            length: layout.size(),
+            layout,
+        })
     }
 
     /// # Panics
@@ -115,15 +142,23 @@ impl Memory for Heap {
     }
 
     fn len(&self) -> usize {
-        self.layout.size()
+        self.length
     }
 }
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout by `zeroed` or as a box, and owned.
+        // SAFETY: allocated with this layout by `of_layout` or as a box, and owned.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
+}
+
+fn page_size() -> usize {
+    // SAFETY: it only returns a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let size = usize::try_from(size).ok();
+    size.filter(|size| size.is_power_of_two())
+        .unwrap_or(LARGEST_PAGE)
 }
 
 #[cfg(test)]
@@ -141,9 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_its_own_are_part_of_its_allocation() {
+        let page = page_size();
+        for length in [1, page - 1, page, page + 1, 3 * page + 7] {
+            let heap = Heap::zeroed_pages(length).unwrap();
+            assert_eq!((heap.len(), heap.start.addr().get() % page), (length, 0));
+            let pages = length.div_ceil(page);
+            assert!(heap.layout.size() >= pages * page, "{length} bytes");
+            // SAFETY: nothing else uses it.
+            let bytes = unsafe { heap.bytes(0, length) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            assert_eq!(heap.into_boxed().len(), length);
+        }
+    }
+
+    #[test]
     fn no_bytes_are_refused() {
-        assert!(Heap::zeroed(0).is_none());
-        assert!(Heap::zeroed(usize::MAX).is_none());
+        for zeroed in [Heap::zeroed, Heap::zeroed_pages] {
+            assert!(zeroed(0).is_none() && zeroed(usize::MAX).is_none());
+        }
         assert!(Heap::from_box(Box::default()).is_err());
     }
 

@@ -1,6 +1,7 @@
 //! Registered memory, with the device of the tests.
 
 use rdmacm_abi::AccessFlags;
+use rdmacm_core::Transport;
 
 use super::{Buffer, SgList, Sge};
 use crate::protection_domain::ProtectionDomain;
@@ -26,6 +27,19 @@ fn a_buffer_is_a_mutable_slice() {
     assert!(buffer.protection_domain().is(&domain));
     assert!(domain.allocate(0).is_err());
     assert_eq!(*domain.allocate(3).unwrap(), [0; 3]);
+}
+
+/// What else is in their pages could be overwritten.
+#[test]
+fn buffers_have_pages_of_their_own_if_reads_are_overrun() {
+    let device = Stub::with_transport(Transport::IWarp);
+    let domain = device.open().create_protection_domain().unwrap();
+    let buffers = [(); 8].map(|()| domain.allocate(24).unwrap());
+    for buffer in buffers {
+        assert_eq!(*buffer, [0; 24]);
+        let entry = Sge::from(buffer).sge();
+        assert_eq!((entry.address % 4096, entry.length), (0, 24));
+    }
 }
 
 #[test]

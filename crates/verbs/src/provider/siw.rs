@@ -37,6 +37,8 @@ pub(crate) type CompletionQueue = CompletionSlots;
 /// siw does not check the right to read: any peer that has the key of a memory region can
 /// read it. The 32 bits of a key are therefore random: for each registration the driver
 /// draws 24 bits and this crate 8, from the kernel's generator.
+///
+/// A hostile peer that answers a read can write behind the read's entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Siw;
 
@@ -47,6 +49,9 @@ pub(crate) struct Siw;
 //   too and is final (`siw_qp_sq_process`, `siw_qp_llp_data_ready`, `siw_qp_modify`).
 // - It accesses only the memory that the elements of its queues name; `Queue` writes them
 //   from the scatter/gather entries it is given.
+// - Except that it checks the length of a read's answer in the first segment only
+//   (`siw_proc_rresp`, `siw_rresp_check_ntoh`). A peer that sends more writes behind the entry, up
+//   to the end of the last page that is registered (`siw_get_upage`): `overruns_reads` says so.
 #[expect(unsafe_code, reason = "asserts how the driver uses memory")]
 unsafe impl Provider for Siw {
     fn driver(&self) -> DriverId {
@@ -108,6 +113,10 @@ unsafe impl Provider for Siw {
 
     fn max_read_sges(&self) -> u32 {
         1
+    }
+
+    fn overruns_reads(&self) -> bool {
+        true
     }
 
     fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {

@@ -252,6 +252,11 @@ unsafe impl Provider for Stub {
         self.flushes
     }
 
+    fn overruns_reads(&self) -> bool {
+        // As on siw.
+        self.transport == Transport::IWarp
+    }
+
     fn open(&self, _: &Uverbs) -> Result<GetContextResponse> {
         Ok(GetContextResponse::new_zeroed())
     }

@@ -10,6 +10,7 @@ use rdmacm_core::{QpAttr, QpType};
 use zerocopy::FromZeros;
 
 use super::{QUEUES, completed, completions, memory};
+use crate::provider::Rxe;
 use crate::provider::ring_memory::{remote, sge, slot};
 use crate::provider::siw::{Queue, Siw};
 use crate::provider::{
@@ -248,6 +249,11 @@ fn siw_reports_read_depths_swapped() {
     (attr.max_destination_rd_atomic, attr.max_rd_atomic) = (4, 2);
     assert_eq!(Siw.initiator_depth(&attr), 4);
     assert_eq!(Siw.max_read_sges(), 1);
+}
+
+#[test]
+fn peers_of_siw_can_overrun_reads() {
+    assert!(Siw.overruns_reads() && !Rxe.overruns_reads());
 }
 
 #[test]
