@@ -16,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
 use crate::runtime;
-use crate::serve::check_devices;
+use crate::serve::{check_devices, notice_and_pause};
 use crate::terminal;
 use transfer::{CopyError, Direction, Transfer};
 
@@ -86,16 +86,22 @@ async fn accept(address: SocketAddr) -> Result<RdmaStream, String> {
                     pending::<()>().await;
                 }
             }
+            Err(error) if inner(&error).is_some_and(|error| !error.ends_listener()) => {
+                notice_and_pause(&error).await;
+            }
             Err(error) => return Err(error.to_string()),
         }
     }
 }
 
 fn has_lost_socket(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|error| error.downcast_ref());
-    inner.is_some_and(|error: &rdmacm::Error| {
-        matches!(error.cause(), Cause::ListenerSocketClosed { .. })
-    })
+    let cause = inner(error).map(rdmacm::Error::cause);
+    matches!(cause, Some(Cause::ListenerSocketClosed { .. }))
+}
+
+/// The library's error in one of a stream.
+fn inner(error: &io::Error) -> Option<&rdmacm::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// Closes standard output, so that its reader learns of the end while this side still sends.

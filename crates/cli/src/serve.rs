@@ -1,19 +1,25 @@
 //! Serving peers.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rdmacm::Cause;
 use rdmacm::core::{Deadline, RdmaDevice};
 use rdmacm::tokio::{Incoming, Listener};
 use rdmacm_verbs::Context;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::args::ServerArgs;
 use crate::devices::NO_DEVICE;
 use crate::interrupt::Interrupt;
 use crate::server_report::{PeerOutcome, PeerResult};
 use crate::terminal;
+
+/// How long a server pauses after an error.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves one peer, or several at once until a signal arrives, and reports the result of
 /// each. `peer` watches for the signal itself.
@@ -51,7 +57,7 @@ where
                         break;
                     }
                     Err(error) => {
-                        terminal::print_notice(&error.to_string());
+                        notice_and_pause(&error).await;
                         continue;
                     }
                 };
@@ -78,6 +84,12 @@ where
         ended.into_iter().for_each(&mut over);
     }
     failed.or(closed).map_or(Ok(()), Err)
+}
+
+/// After an error of a single wait for a peer: the next one may fail for the same reason.
+pub(crate) async fn notice_and_pause(error: &impl Display) {
+    terminal::print_notice(&error.to_string());
+    sleep(PAUSE).await;
 }
 
 /// Checks that a device can be opened. Listening needs only the connection manager's node,

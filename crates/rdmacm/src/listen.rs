@@ -199,7 +199,8 @@ impl ListeningIds {
         }
     }
 
-    /// Waits until there will be no more requests. Those that are queued stay there.
+    /// Waits until the listener is stopped, or known to have ended. Requests that are queued stay
+    /// there.
     pub(crate) async fn end(&self) -> Error {
         let attempt = self.attempt();
         let source = EndSource(&self.requests);

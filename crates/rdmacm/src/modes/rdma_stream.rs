@@ -71,8 +71,8 @@ by_mode! {
         ///
         /// Dropping the stream closes it without waiting. If there are writes under way, a task
         /// of the [executor](crate::BlockingExecutor) keeps the connection for as long as
-        /// [`StreamOptions::close_deadline`] says; [`close`](Self::close) waits for them and
-        /// reports what was lost. On RoCE and InfiniBand such a task also waits, for a fifth of a
+        /// [`StreamOptions::close_deadline`] says, if the executor has a thread for it;
+        /// [`close`](Self::close) waits for them and reports what was lost. On RoCE and InfiniBand such a task also waits, for a fifth of a
         /// second at most, for the disconnect of a peer that has closed the stream.
         #[doc(alias = "rsocket")]
     }
@@ -119,8 +119,8 @@ impl RdmaStream {
     }
 
     /// Disconnects at once, without closing the stream: the peer reads what has arrived, then an
-    /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset) instead of the end. What
-    /// was written may be lost.
+    /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset) instead of the end, unless
+    /// this side was shut down for writing before. What was written may be lost.
     ///
     /// For a side that cannot send all that it has begun to send: its peer must not take what has
     /// come for all there is. A peer of librdmacm finds the end all the same: to it, no connection

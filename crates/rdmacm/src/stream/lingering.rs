@@ -1,7 +1,8 @@
 //! Streams that were dropped before all that was written has arrived.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rdmacm_core::Deadline;
@@ -22,8 +23,10 @@ pub(super) struct LingeringStreams(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     streams: Vec<LingeringStream>,
-    /// Whether the task runs.
+    /// Whether there is a task that keeps them.
     is_kept: bool,
+    /// Whether one was added since the last look.
+    has_new: bool,
 }
 
 /// A stream that is kept until its peer's device has acknowledged what was written, and this one
@@ -32,7 +35,7 @@ struct State {
 struct LingeringStream {
     connection: Arc<StreamConnection>,
     until: Option<Instant>,
-    /// Whether nothing that was written is under way any more, or too late.
+    /// Nothing that was written is under way any more, or it is too late for that.
     is_ended: bool,
 }
 
@@ -43,45 +46,39 @@ impl LingeringStreams {
         let all = event_loop.extensions().get_or_default::<Self>();
         let mut state = all.state();
         state.streams.push(LingeringStream::new(connection));
+        state.has_new = true;
         if std::mem::replace(&mut state.is_kept, true) {
             return;
         }
         drop(state);
-        let (kept, dropping) = (Arc::clone(event_loop), thread::current().id());
-        event_loop.executor().spawn(Box::new(move || {
-            if thread::current().id() == dropping {
-                // The executor has no thread left, and dropping a stream must not wait.
-                all.give_up();
-            } else {
-                all.keep(&kept);
-            }
-        }));
+        let has_spawned = Arc::new(AtomicBool::new(false));
+        let task = Task {
+            all,
+            event_loop: Arc::clone(event_loop),
+            dropping: thread::current().id(),
+            has_spawned: Arc::clone(&has_spawned),
+            is_done: false,
+        };
+        event_loop.executor().spawn(Box::new(|| task.run()));
+        has_spawned.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps the streams until all of them are over.
-    fn keep(&self, event_loop: &Arc<EventLoop>) {
-        let mut pause = FIRST_PAUSE;
-        while let Some(first) = self.sweep() {
-            if event_loop.is_blocking() && lingers(&first, event_loop) {
-                continue;
-            }
-            // This thread is none of the runtime's, and the runtime may have no task to wake.
-            thread::sleep(pause);
-            pause = (pause * 2).min(LAST_PAUSE);
-        }
-    }
-
-    /// Drops the streams that are over, and returns the first of those that are left. If there is
-    /// none, the task ends.
-    fn sweep(&self) -> Option<Arc<StreamConnection>> {
+    /// Drops the streams that are over, and returns the first of those that are left, and whether
+    /// they are others than before. If there is none, nobody keeps them any more.
+    fn sweep(&self) -> Option<(Arc<StreamConnection>, bool)> {
+        let mut state = self.state();
+        let mut streams = std::mem::take(&mut state.streams);
+        let has_new = std::mem::take(&mut state.has_new);
         // Without the lock: looking at a stream may wake somebody, and dropping one block.
-        let mut streams = std::mem::take(&mut self.state().streams);
+        drop(state);
+        let before = streams.len();
         streams.retain_mut(|one| !one.is_over());
+        let is_changed = has_new || streams.len() < before;
         let mut state = self.state();
         state.streams.append(&mut streams);
         let first = state.streams.first().map(|one| Arc::clone(&one.connection));
         state.is_kept = first.is_some();
-        first
+        Some((first?, is_changed))
     }
 
     fn give_up(&self) {
@@ -94,6 +91,54 @@ impl LingeringStreams {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps all streams.
+struct Task {
+    all: Arc<LingeringStreams>,
+    event_loop: Arc<EventLoop>,
+    /// The thread that has dropped the first of them.
+    dropping: ThreadId,
+    /// Whether the executor has taken the task: it may run it on that thread later.
+    has_spawned: Arc<AtomicBool>,
+    is_done: bool,
+}
+
+impl Task {
+    fn run(mut self) {
+        let has_spawned = self.has_spawned.load(Ordering::Relaxed);
+        if !has_spawned && thread::current().id() == self.dropping {
+            // The executor has no thread for it, and dropping a stream must not wait.
+            return;
+        }
+        self.keep();
+        self.is_done = true;
+    }
+
+    /// Returns once all of them are over.
+    fn keep(&self) {
+        let mut pause = FIRST_PAUSE;
+        while let Some((first, is_changed)) = self.all.sweep() {
+            if self.event_loop.is_blocking() && lingers(&first, &self.event_loop) {
+                continue;
+            }
+            if is_changed {
+                pause = FIRST_PAUSE;
+            }
+            // This thread is none of the runtime's, and the runtime may have no task to wake.
+            thread::sleep(pause);
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+}
+
+impl Drop for Task {
+    /// The executor may drop the task, as one does that shuts down.
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.all.give_up();
+        }
     }
 }
 

@@ -130,7 +130,7 @@ impl SharedReceives {
         stream: Weak<StreamQueuePair>,
         max_messages: u32,
     ) -> Arc<MessageQueue> {
-        // What was taken is of another queue pair that had the number.
+        // What another caller is dispatching may be of a queue pair that had the number.
         self.dispatch_all();
         let queue = Arc::new(MessageQueue {
             stream,

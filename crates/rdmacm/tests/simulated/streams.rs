@@ -234,6 +234,22 @@ fn an_aborted_stream_does_not_end() {
 }
 
 #[test]
+fn nothing_is_read_of_a_stream_after_it_was_aborted() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        (&client).write_all(b"hello").unwrap();
+        (&server).read_exact(&mut [0; 5]).unwrap();
+        (&server).write_all(b"unread").unwrap();
+        assert!(client.peek(&mut [0]).unwrap() == 1);
+        let (mut from_server, to_server) = client.into_split();
+        to_server.abort();
+        let error = from_server.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionAborted, "{error}");
+        drop(server);
+    }
+}
+
+#[test]
 fn a_peer_without_the_protocol_is_refused_and_delays_nobody() {
     for hosts in Hosts::each() {
         thread::scope(|scope| {

@@ -64,6 +64,9 @@ impl StreamQueuePair {
             return has_bytes.then(|| Transferred::Bytes(receive.read(reading, into)));
         }
         let status = self.status();
+        if let Some(failure @ StreamFailure::Aborted) = status.failure() {
+            return Some(Transferred::Failed(failure.clone()));
+        }
         if !status.shutdown.can_read() {
             return Some(Transferred::Bytes(0));
         }

@@ -1,7 +1,8 @@
 //! Streams that are dropped while what they have written is under way.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rdmacm::tokio::{Connector, Node, RdmaStream};
@@ -37,6 +38,24 @@ struct Inline;
 impl BlockingExecutor for Inline {
     fn spawn(&self, task: BlockingTask) {
         task();
+    }
+}
+
+/// Leaves the tasks to the test.
+#[derive(Debug, Default)]
+struct Queue(Mutex<Vec<Task>>);
+
+struct Task(BlockingTask);
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Task")
+    }
+}
+
+impl BlockingExecutor for Queue {
+    fn spawn(&self, task: BlockingTask) {
+        self.0.lock().unwrap().push(Task(task));
     }
 }
 
@@ -86,6 +105,38 @@ async fn dropping_a_stream_does_not_wait_without_a_thread() {
     let began = Instant::now();
     drop(streams);
     assert!(began.elapsed() < CLOSE_DEADLINE, "{:?}", began.elapsed());
+    drop(peers);
+    tasks.assert_clean().await;
+}
+
+/// A thread of a pool that drops a stream may be the one that runs the task.
+#[tokio::test(start_paused = true)]
+async fn the_thread_that_drops_a_stream_may_keep_it_later() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let queue = Arc::new(Queue::default());
+    let [streams, peers] = written(&tasks, queue.clone()).await;
+    drop(streams);
+    let Task(task) = queue.0.lock().unwrap().pop().unwrap();
+    assert_eq!(tasks.client.id_count(), STREAMS);
+    let began = Instant::now();
+    task();
+    assert!(
+        began.elapsed() > CLOSE_DEADLINE / 2,
+        "{:?}",
+        began.elapsed()
+    );
+    drop(peers);
+    tasks.assert_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_never_run_keeps_nothing() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let queue = Arc::new(Queue::default());
+    let [streams, peers] = written(&tasks, queue.clone()).await;
+    drop(streams);
+    assert_eq!(tasks.client.id_count(), STREAMS);
+    queue.0.lock().unwrap().clear();
     drop(peers);
     tasks.assert_clean().await;
 }
