@@ -21,6 +21,16 @@ pub struct WorkId {
     pub(crate) number: u32,
 }
 
+impl WorkId {
+    /// Whether the request was posted before another one of the same queue, which may have been
+    /// posted up to 2³¹ requests later.
+    #[must_use]
+    pub fn is_before(self, other: Self) -> bool {
+        let ahead = other.number.wrapping_sub(self.number);
+        self.queue == other.queue && ahead != 0 && ahead <= u32::MAX / 2
+    }
+}
+
 /// The ids of requests that were posted together, in the order of posting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkIds {
@@ -197,6 +207,20 @@ mod tests {
         let numbers: Vec<_> = ids.by_ref().map(|one| (one.queue, one.number)).collect();
         assert_eq!(numbers, [(7, u32::MAX), (7, 0)]);
         assert_eq!(ids.next(), None);
+    }
+
+    #[test]
+    fn numbers_that_wrap_around_keep_their_order() {
+        let work = |number| WorkId { queue: 7, number };
+        for (first, last) in [(0, 1), (u32::MAX, 0), (u32::MAX - 5, 9), (1, 1 << 31)] {
+            assert!(work(first).is_before(work(last)), "{first} {last}");
+            assert!(!work(last).is_before(work(first)), "{first} {last}");
+        }
+        assert!(!WORK.is_before(WORK));
+        assert!(!WORK.is_before(WorkId {
+            queue: 8,
+            ..work(10)
+        }));
     }
 
     /// It is moved to the caller.

@@ -108,11 +108,11 @@ impl Socket {
 
     pub(crate) async fn flush(&self) -> Result<()> {
         let attempt = self.transfer_attempt();
-        let sent = self.queue_pair.state().started();
-        let flushed = self.wait(&attempt, Interest::Flushed(sent), |socket| {
+        let last = self.queue_pair.state().last_posted();
+        let flushed = self.wait(&attempt, Interest::Flushed(last), |socket| {
             socket.poll_with(|state, closed| match closed {
                 Some(cause) => Some(Err(cause)),
-                None => state.is_flushed(sent).then_some(Ok(())),
+                None => state.is_flushed(last).then_some(Ok(())),
             })
         });
         let flushed = flushed.await.and_then(|flushed| flushed);

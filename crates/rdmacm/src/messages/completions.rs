@@ -1,7 +1,7 @@
 //! Waiting for completions of a queue pair that the caller posts to.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
 use rdmacm_core::EventKind;
@@ -106,6 +106,7 @@ struct WatchedChannels(Mutex<Vec<Arc<WatchedChannel>>>);
 struct WatchedChannel {
     channel: CompletionChannel,
     waiters: Mutex<WaiterQueue>,
+    all: Weak<WatchedChannels>,
 }
 
 impl WatchedChannels {
@@ -132,6 +133,7 @@ impl WatchedChannels {
         let one = Arc::new(WatchedChannel {
             channel: channel.clone(),
             waiters: Mutex::new(waiters),
+            all: Arc::downgrade(&channels),
         });
         let source: Arc<dyn EventSource> = one.clone();
         event_loop
@@ -165,9 +167,21 @@ impl WatchedChannel {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Wakes all who wait for the channel. The last waiter may have gone since the event loop has
+    /// found that the channel is readable, and another one come, which does not know this value.
     fn wake_all(&self) {
-        let waiters: Vec<_> = self.waiters().iter().cloned().collect();
+        let Some(all) = self.all.upgrade() else {
+            return;
+        };
+        let watched = all.watched();
+        let one = watched.iter().find(|one| one.channel == self.channel);
+        let waiters: Vec<_> = one.iter().flat_map(|one| one.cloned_waiters()).collect();
+        drop(watched);
         waiters.into_iter().for_each(Waker::wake);
+    }
+
+    fn cloned_waiters(&self) -> Vec<Waker> {
+        self.waiters().iter().cloned().collect()
     }
 }
 

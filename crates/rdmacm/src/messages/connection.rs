@@ -396,14 +396,14 @@ impl MessageConnection {
     }
 
     async fn flush_in(&self, attempt: &Attempt, stage: Stage) -> Result<()> {
-        let sent = self.queue_pair.state().started();
-        let flushed = self.wait(attempt, Interest::Flushed(sent), |state, status| {
-            if state.is_flushed(sent) && !state.lost_message {
+        let last = self.queue_pair.state().last_posted();
+        let flushed = self.wait(attempt, Interest::Flushed(last), |state, status| {
+            if state.is_flushed(last) && !state.lost_message {
                 return Some(Ok(()));
             }
             match (state.failure(), status) {
                 (Some(Failure::Device(error)), _) => Some(Err(device_error(error.clone()))),
-                (_, Status::Closed(cause)) if state.is_flushed(sent) => Some(Err(cause)),
+                (_, Status::Closed(cause)) if state.is_flushed(last) => Some(Err(cause)),
                 _ => None,
             }
         });

@@ -13,6 +13,8 @@ pub(super) enum InFlight {
     Awaited,
     /// No one any more.
     Abandoned,
+    /// No one: it only shows that the peer is there.
+    KeepAlive,
 }
 
 /// The requests in the order of posting, which is mostly that of completion: the first one
@@ -40,6 +42,18 @@ impl InFlightRequests {
         }
         let index = self.find(work)?;
         self.0.remove(index).map(|(_, waiter)| waiter)
+    }
+
+    /// The one that was posted last. They may have been added in another order.
+    pub(super) fn last(&self) -> Option<WorkId> {
+        let works = self.0.iter().map(|(work, _)| *work);
+        works.reduce(|last, work| if last.is_before(work) { work } else { last })
+    }
+
+    /// Whether neither this request is among them nor one that was posted before it.
+    pub(super) fn are_all_after(&self, last: WorkId) -> bool {
+        let mut works = self.0.iter().map(|(work, _)| *work);
+        works.all(|work| last.is_before(work))
     }
 
     pub(super) fn contains(&self, work: WorkId) -> bool {

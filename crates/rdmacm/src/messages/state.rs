@@ -44,8 +44,6 @@ pub(crate) struct State {
     in_flight: InFlightRequests,
     /// Requests that are being posted.
     reserved: usize,
-    /// Requests that have completed, or were refused.
-    finished: u64,
     /// Completions of requests that are being posted.
     early: Vec<(WorkId, Completed)>,
     completed: VecDeque<(WorkId, Completed)>,
@@ -57,7 +55,7 @@ pub(crate) struct State {
     failed_at: Option<Instant>,
     /// Whether the failure is what callers receive, whatever comes later.
     is_final: bool,
-    /// A message that was sent has failed.
+    /// A request has failed whose result no caller gets.
     pub(super) lost_message: bool,
     /// Which completion queues notify of their next completion.
     pub(super) armed: Armed,
@@ -98,7 +96,6 @@ impl State {
             pool,
             in_flight: InFlightRequests::with_capacity(max_sends),
             reserved: 0,
-            finished: 0,
             early: Vec::with_capacity(EARLY),
             completed: VecDeque::new(),
             completions: Vec::with_capacity((max_sends / 2).clamp(1, MAX_COMPLETIONS)),
@@ -171,16 +168,15 @@ impl State {
         self.under_way() == 0
     }
 
-    /// How many requests there were so far, those under way included.
-    pub(crate) fn started(&self) -> u64 {
-        self.finished + self.under_way() as u64
+    /// The request that was posted last, of those under way.
+    pub(crate) fn last_posted(&self) -> Option<WorkId> {
+        self.in_flight.last()
     }
 
-    /// Whether at least this many requests have finished. Requests complete in the order in
-    /// which they were posted, so all that were posted when `requests` had
-    /// [started](Self::started) are among them.
-    pub(crate) fn is_flushed(&self, requests: u64) -> bool {
-        self.finished >= requests
+    /// Whether all requests have completed of which this one was [posted
+    /// last](Self::last_posted).
+    pub(crate) fn is_flushed(&self, last: Option<WorkId>) -> bool {
+        last.is_none_or(|last| self.in_flight.are_all_after(last))
     }
 
     /// Whether more than half of the room for requests is taken.
@@ -309,6 +305,10 @@ impl State {
                 deferred.wake(self.waiters.first(Interest::Completion(work)));
             }
             InFlight::Abandoned => {
+                self.lost_message |= result.is_err();
+                deferred.discard([sg_list]);
+            }
+            InFlight::KeepAlive => {
                 self.keep_alive.completed(work);
                 deferred.discard([sg_list]);
             }
@@ -316,10 +316,9 @@ impl State {
         self.finish(deferred);
     }
 
-    /// A request has finished, and has left `in_flight` or `reserved`.
+    /// A request has completed or was refused, and has left `in_flight` or `reserved`.
     #[inline]
-    fn finish(&mut self, deferred: &mut Deferred) {
-        self.finished += 1;
+    fn finish(&self, deferred: &mut Deferred) {
         if self.waiters.wait_for_requests() {
             self.wake_for_requests(deferred);
         }
@@ -327,7 +326,7 @@ impl State {
 
     fn wake_for_requests(&self, deferred: &mut Deferred) {
         deferred.wake(self.waiters.first(Interest::Room));
-        for waker in self.waiters.flushed(self.finished) {
+        for waker in self.waiters.flushed(|last| self.is_flushed(last)) {
             deferred.wake(Some(waker));
         }
     }
@@ -399,8 +398,10 @@ impl State {
     /// No one waits for a request any more: its memory is freed when it completes.
     pub(super) fn abandon(&mut self, work: WorkId, deferred: &mut Deferred) {
         self.in_flight.abandon(work);
-        let completed = self.take_completed(work);
-        deferred.discard(completed.map(|(_, sg_list)| sg_list));
+        if let Some((result, sg_list)) = self.take_completed(work) {
+            self.lost_message |= result.is_err();
+            deferred.discard([sg_list]);
+        }
     }
 
     pub(super) fn is_in_flight(&self, work: WorkId) -> bool {
@@ -529,18 +530,5 @@ mod tests {
         assert!(!state.is_idle() && !state.reserve());
         state.posted(None, InFlight::Copied, &mut Deferred::default());
         assert!(state.is_idle() && state.has_room());
-    }
-
-    #[test]
-    fn later_requests_do_not_delay_a_flush() {
-        let now = Instant::now();
-        let keep_alive = KeepAlive::new(None, now);
-        let mut state = State::new(Vec::new(), 1, 2, Transport::InfiniBand, keep_alive);
-        assert!(state.reserve());
-        let flush = state.started();
-        assert!(state.reserve() && !state.is_flushed(flush));
-        state.posted(None, InFlight::Copied, &mut Deferred::default());
-        assert!(!state.is_idle() && state.is_flushed(flush));
-        assert!(!state.is_flushed(state.started()));
     }
 }

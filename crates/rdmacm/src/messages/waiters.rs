@@ -16,8 +16,8 @@ pub(crate) enum Interest {
     Room,
     /// The completion of a request.
     Completion(WorkId),
-    /// The completion of this many requests, since the connection began.
-    Flushed(u64),
+    /// The completion of all requests that were posted up to this one.
+    Flushed(Option<WorkId>),
     /// The end of the connection.
     Closed,
 }
@@ -113,13 +113,17 @@ impl Waiters {
         }
     }
 
-    /// Those that wait for the completion of at most this many requests.
-    pub(super) fn flushed(&self, requests: u64) -> impl Iterator<Item = &Waker> {
-        let begin = Interest::Flushed(0);
-        let begin = self.others.partition_point(|one| one.0 < begin);
-        let later = self.others.iter().skip(begin);
-        let flushed = later.take_while(move |one| one.0 <= Interest::Flushed(requests));
-        flushed.map(|(.., waker)| waker)
+    /// Those that wait for all requests up to one, of which `is_flushed` says that they have
+    /// completed.
+    pub(super) fn flushed(
+        &self,
+        is_flushed: impl Fn(Option<WorkId>) -> bool,
+    ) -> impl Iterator<Item = &Waker> {
+        let flushed = move |one: &&(Interest, u64, Waker)| match one.0 {
+            Interest::Flushed(last) => is_flushed(last),
+            _ => false,
+        };
+        self.others.iter().filter(flushed).map(|(.., waker)| waker)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Waker> {
@@ -147,21 +151,9 @@ mod tests {
         assert!(waiters.first(Interest::Arrival).is_none());
         assert!(waiters.first(Interest::Room).is_some());
         assert!(waiters.add(Interest::Room, 2, &new_waker()).is_some());
-        assert!(waiters.remove(Interest::Flushed(0), 2).is_none());
+        assert!(waiters.remove(Interest::Flushed(None), 2).is_none());
         assert!(waiters.remove(Interest::Room, 2).is_some());
         assert!(waiters.is_empty());
-    }
-
-    #[test]
-    fn waiters_for_fewer_requests_are_found() {
-        let mut waiters = Waiters::default();
-        for (requests, key) in [(3, 1), (5, 2), (3, 3)] {
-            let replaced = waiters.add(Interest::Flushed(requests), key, &new_waker());
-            assert!(replaced.is_none());
-        }
-        assert_eq!(waiters.flushed(2).count(), 0);
-        assert_eq!(waiters.flushed(3).count(), 2);
-        assert_eq!(waiters.flushed(u64::MAX).count(), 3);
     }
 
     /// A waiter with an interest in one of a few things.
@@ -169,7 +161,7 @@ mod tests {
         let interest = prop_oneof![
             Just(Interest::Arrival),
             Just(Interest::Room),
-            (0..4_u64).prop_map(Interest::Flushed),
+            Just(Interest::Flushed(None)),
             Just(Interest::Closed),
         ];
         (interest, 0..4_u64)
@@ -199,13 +191,9 @@ mod tests {
                 let is_there = model.iter().any(|(one, _)| *one == interest);
                 prop_assert_eq!(waiters.first(interest).is_some(), is_there);
             }
-            for requests in 0..4 {
-                let flushed = |one: &&(Interest, u64)| {
-                    matches!(one.0, Interest::Flushed(of) if of <= requests)
-                };
-                let expected = model.iter().filter(flushed).count();
-                prop_assert_eq!(waiters.flushed(requests).count(), expected);
-            }
+            let expected = model.iter().filter(|one| one.0 == Interest::Flushed(None)).count();
+            prop_assert_eq!(waiters.flushed(|last| last.is_none()).count(), expected);
+            prop_assert_eq!(waiters.flushed(|last| last.is_some()).count(), 0);
         }
     }
 }

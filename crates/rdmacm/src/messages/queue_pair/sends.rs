@@ -170,7 +170,7 @@ impl MessageQueuePair {
         }
         let nothing = SendOperation::Write(RemoteMemory::NONE);
         let request = SendRequest::new(nothing, SgList::NONE);
-        if let Ok(work) = self.post(request, InFlight::Abandoned) {
+        if let Ok(work) = self.post(request, InFlight::KeepAlive) {
             self.state().keep_alive.work = Some(work);
         }
     }

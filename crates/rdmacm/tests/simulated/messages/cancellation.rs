@@ -1,13 +1,17 @@
 //! Futures of messages that are dropped after each possible number of polls.
 
+use std::sync::Arc;
+
 use rdmacm::core::{AccessFlags, Deadline};
 use rdmacm::tokio::Connection;
 use rdmacm::verbs::{Buffer, RemoteMemory};
 use rdmacm::{CLOSE_DEADLINE, MessageOptions};
+use tokio::time::Instant;
 
 use super::SECOND;
 use super::tasks::Tasks;
 use crate::cancellation::{MAX_POLLS, poll_at_most};
+use crate::gone_pollers::begin;
 
 #[tokio::test(start_paused = true)]
 async fn connecting() {
@@ -59,6 +63,24 @@ async fn accepting() {
         assert!(polls < MAX_POLLS);
     }
     assert!(polls > 0);
+}
+
+/// Another caller's message is still under way.
+#[tokio::test(start_paused = true)]
+async fn a_refused_transfer_ends_no_flush() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    let near = Arc::new(near);
+    let region = far.expose(4, AccessFlags::REMOTE_READ).unwrap();
+    tasks.fabric.set_delay(SECOND);
+    near.send(b"under way").await.unwrap();
+    let began = Instant::now();
+    let flushed = Arc::clone(&near);
+    let flushing = begin(async move { flushed.flush().await.unwrap() }).await;
+    let buffer = near.allocate(8).unwrap();
+    near.read(buffer, region.remote()).await.unwrap_err();
+    flushing.await.unwrap();
+    assert!(began.elapsed() >= SECOND, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

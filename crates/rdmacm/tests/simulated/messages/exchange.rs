@@ -5,7 +5,7 @@ use std::thread;
 
 use rdmacm::core::ConnParam;
 use rdmacm::verbs::WcStatus;
-use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
+use rdmacm::{CLOSE_DEADLINE, Cause, Connection, MessageOptions};
 
 use super::{Hosts, SECOND};
 
@@ -44,8 +44,8 @@ fn messages_arrive_late_but_all() {
     }
 }
 
-#[test]
-fn a_peer_that_does_not_respond_fails_what_is_sent() {
+/// The flush of a message that is lost fails.
+fn fails_what_is_sent(send: impl FnOnce(&Connection)) {
     let hosts = Hosts::roce();
     // Seven retries have no limit.
     let connector = hosts.connector().param(ConnParam::new().retry_count(6));
@@ -58,13 +58,23 @@ fn a_peer_that_does_not_respond_fails_what_is_sent() {
     });
     hosts.server.set_responding(false);
     let begin = hosts.fabric.now();
-    near.send(b"lost").unwrap();
+    send(&near);
     let error = near.flush().unwrap_err();
     let Cause::Request(request) = error.cause() else {
         panic!("{error}");
     };
     assert_eq!(request.status, WcStatus::RETRY_EXC_ERR);
     assert!(hosts.fabric.now() > begin);
+}
+
+#[test]
+fn a_peer_that_does_not_respond_fails_what_is_sent() {
+    fails_what_is_sent(|near| near.send(b"lost").unwrap());
+    // Nobody else would learn of it.
+    fails_what_is_sent(|near| {
+        let buffer = near.allocate(4).unwrap();
+        drop(near.start_send(buffer).unwrap());
+    });
 }
 
 #[test]
