@@ -66,7 +66,8 @@ impl AsyncEvents {
         self.0.readiness()
     }
 
-    /// Takes one event, if there is one.
+    /// Takes one event, if there is one. With `EPOLLET`, call it until it has found none twice, see
+    /// [`CompletionChannel::take`](crate::CompletionChannel::take).
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.

@@ -74,6 +74,10 @@ impl CompletionChannel {
     /// Takes one notification, if there is one: the [token](crate::CompletionQueue::token) of
     /// an armed queue that has a completion.
     ///
+    /// The first call that finds none after one that did may not notice that the device is gone.
+    /// Call it once more before waiting for [`readiness`](Self::readiness) with `EPOLLET`, as
+    /// tokio's `AsyncFd` does: the removal makes the descriptor readable once.
+    ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_cq_event")]
@@ -137,6 +141,8 @@ impl CompletionChannel {
     }
 
     pub(crate) fn remove_queue(&self) {
+        // The kernel discards the queue's notifications with it.
+        self.0.is_notification_due.store(false, Ordering::Release);
         self.0.queues.fetch_sub(1, Ordering::AcqRel);
     }
 }

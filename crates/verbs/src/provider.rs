@@ -52,9 +52,15 @@ macro_rules! of_driver {
 }
 use of_driver;
 
-/// The providers of this crate.
-pub(crate) fn all() -> [Arc<dyn Provider>; 2] {
-    [Arc::new(Rxe), Arc::new(Siw)]
+/// The providers of this crate. siw orders neither its reads of requests nor its writes of
+/// completions after and before their flags (`siw_rqe_complete`, `sq_get_next`): only processors
+/// that keep the order of a program's stores, and of its loads, make that right.
+pub(crate) fn all() -> Vec<Arc<dyn Provider>> {
+    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(Rxe)];
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+        providers.push(Arc::new(Siw));
+    }
+    providers
 }
 
 /// The provider for a driver and its ABI version.

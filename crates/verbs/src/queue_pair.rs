@@ -118,7 +118,8 @@ impl QueuePair {
     /// [`QpAttr::mask`] is ignored. `ibv_modify_qp(3)` says which may change in which
     /// state. siw uses only the state and the access flags.
     ///
-    /// Moving to ERR flushes all requests; posting fails from then on. On siw all flushed
+    /// Moving to ERR flushes all requests; posting fails from then on. rxe flushes no receive
+    /// request that is posted after the queue pair has failed by itself until this move. On siw all flushed
     /// requests can be polled when this returns. Those posted after the connection had
     /// ended complete only by this move, and without a notification. Moving to RESET
     /// discards requests, which then do not complete, and completions that were not polled.
@@ -142,9 +143,17 @@ impl QueuePair {
         };
         let request = attributes::to_modify(self.handle, attr, mask)
             .map_err(|reason| Error::invalid(operation, reason))?;
-        self.context().uverbs().ask(operation, &request)?;
-        if mask.contains(QpAttrMask::STATE) {
-            self.moved(attr.qp_state);
+        let state = mask.contains(QpAttrMask::STATE).then_some(attr.qp_state);
+        let fails = state.is_some_and(|state| self.fails_in(state));
+        let before = fails.then(|| self.refuse_requests());
+        if let Err(error) = self.context().uverbs().ask(operation, &request) {
+            if let Some(before) = before {
+                self.qp_status.end_failing(before);
+            }
+            return Err(error);
+        }
+        if let Some(state) = state {
+            self.moved(state);
         }
         Ok(())
     }
@@ -160,11 +169,26 @@ impl QueuePair {
         self.modify(&attr, QpAttrMask::STATE)
     }
 
+    /// Whether posting fails in this state. An iWARP connection cannot leave SQD again.
+    fn fails_in(&self, state: QpState) -> bool {
+        let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
+        state == QpState::ERR || drained
+    }
+
+    /// Refuses requests from now on, and waits for those that are being posted: the device flushes
+    /// what is there when the state changes, and rxe no receive request that comes later.
+    fn refuse_requests(&self) -> u8 {
+        let before = self.qp_status.begin_failing();
+        self.sends.wait_for_posters();
+        if let Some(receives) = &self.receives {
+            receives.wait_for_posters();
+        }
+        before
+    }
+
     /// Processes the consequences of a transition.
     fn moved(&self, state: QpState) {
-        // An iWARP connection cannot leave SQD again.
-        let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
-        if state == QpState::ERR || drained {
+        if self.fails_in(state) {
             self.qp_status.set_broken();
         }
         if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
@@ -181,10 +205,8 @@ impl QueuePair {
 
     /// Reports the requests that the device does not complete as flushed.
     fn flush(&self) {
-        self.sends.wait_for_posters();
         self.send_queue.flush(self.sends.index());
         if let Some(receives) = &self.receives {
-            receives.wait_for_posters();
             self.receive_queue.flush(receives.index());
         }
     }

@@ -110,13 +110,31 @@ pub(crate) struct QpStatus(AtomicU8);
 const NEW: u8 = 0;
 /// The device has accepted a doorbell, which it does once the queue pair is ready to send.
 const READY: u8 = 1;
-const BROKEN: u8 = 2;
+/// It is being moved to the error state.
+const FAILING: u8 = 2;
+const BROKEN: u8 = 3;
 
 impl QpStatus {
     /// Whether a request has failed: the queue pair then accepts no more.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
-        self.0.load(Ordering::Acquire) == BROKEN
+        self.0.load(Ordering::Acquire) >= FAILING
+    }
+
+    /// Before a move to the error state: the queue pair accepts no more requests. Returns what
+    /// [`end_failing`](Self::end_failing) needs if the move fails.
+    pub(crate) fn begin_failing(&self) -> u8 {
+        let fails = |state| (state < FAILING).then_some(FAILING);
+        let changed = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, fails);
+        changed.unwrap_or_else(|state| state)
+    }
+
+    /// The move has failed. It stays broken if it is.
+    pub(crate) fn end_failing(&self, before: u8) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.0.compare_exchange(FAILING, before, success, failure);
     }
 
     /// Whether it accepts send requests: the device has accepted a doorbell, and no request has

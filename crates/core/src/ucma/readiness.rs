@@ -164,17 +164,13 @@ impl Readiness {
         }
     }
 
-    /// Reads the eventfd away if no flag is set: a forked child that has set a flag of its own has
-    /// made it readable, and would take its own flag only. The child itself leaves it as it is,
-    /// because it does not know the flags of its parent.
+    /// Resets the eventfd if no flag is set: a forked child that has set a flag of its own has
+    /// made it readable, and takes its own flag only.
     #[cold]
     fn clear_stray(&self) {
-        let Some(opened) = self.eventfd.get() else {
-            return;
-        };
         let _changing = self.changing();
-        if !self.has_flag() && opened.opener == std::process::id() {
-            let _ = opened.eventfd.read();
+        if !self.has_flag() {
+            self.reset();
         }
     }
 
@@ -219,9 +215,18 @@ impl Readiness {
         let taken = flag.swap(false, Ordering::AcqRel);
         if taken && !other.load(Ordering::Acquire) {
             // Readable, because a flag was set; reading resets it.
-            let _ = self.eventfd.get().map(|opened| opened.eventfd.read());
+            self.reset();
         }
         taken
+    }
+
+    /// Reads the eventfd away, in the process that opened it: a forked child does not know the
+    /// flags of its parent.
+    fn reset(&self) {
+        let opened = self.eventfd.get();
+        if let Some(opened) = opened.filter(|opened| opened.opener == std::process::id()) {
+            let _ = opened.eventfd.read();
+        }
     }
 
     /// Held for two calls that never block and leave no partial state.
@@ -355,11 +360,14 @@ mod tests {
         let opener = std::process::id() + 1;
         readiness.eventfd.set(Opened { eventfd, opener }).unwrap();
         readiness.clear_stray();
-        let mut fds = [PollFd::new(
-            readiness.eventfd().unwrap().as_fd(),
-            PollFlags::POLLIN,
-        )];
-        assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
+        let is_readable = || {
+            let eventfd = readiness.eventfd().unwrap();
+            let mut fds = [PollFd::new(eventfd.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO) == Ok(1)
+        };
+        assert!(is_readable());
+        readiness.wake();
+        assert!(readiness.take_wake() && is_readable());
     }
 
     #[test]

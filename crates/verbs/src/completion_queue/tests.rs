@@ -146,6 +146,22 @@ fn waiting_takes_a_completion_and_ends_at_its_deadline() {
     assert_eq!(waited.0, waited.1);
 }
 
+/// The notification of the queue before is none of its own.
+#[test]
+fn the_next_queue_of_a_channel_is_armed() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let soon = || Instant::now() + Duration::from_millis(1);
+    for _ in 0..2 {
+        let options = CompletionQueue::options(4).channel(&channel);
+        let queue = options.create(&context).unwrap();
+        device.command_bytes();
+        assert!(queue.next(soon()).unwrap().is_none());
+        assert_ne!(device.command_bytes(), 0);
+    }
+}
+
 #[test]
 fn closing_the_context_ends_a_wait() {
     let device = Stub::new(false);

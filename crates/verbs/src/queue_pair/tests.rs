@@ -71,6 +71,24 @@ fn a_queue_pair_smaller_than_requested_is_refused() {
 }
 
 #[test]
+fn a_move_to_the_error_state_that_is_refused_changes_nothing() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    let refused = |error| {
+        device.refuse(true);
+        assert_eq!(queue_pair.fail().is_err(), error);
+        device.refuse(false);
+    };
+    refused(true);
+    assert!(!queue_pair.is_broken());
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    queue_pair.fail().unwrap();
+    assert!(queue_pair.is_broken());
+    refused(true);
+    assert!(queue_pair.is_broken());
+}
+
+#[test]
 fn only_an_iwarp_connection_that_is_drained_is_broken() {
     for (transport, broken) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
         let device = Stub::with_transport(transport);
