@@ -14,6 +14,9 @@ use crate::message::Message;
 /// How long a client first waits for an answer before it sends an empty write.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
+/// How many messages may arrive during another wait. No side of rping is two messages ahead.
+const MAX_AHEAD: usize = 16;
+
 /// The messages that this side and its peer send each other.
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
@@ -92,6 +95,11 @@ impl<'a> Exchange<'a> {
         }
         if let Some(buffer) = completion.sg_list.into_buffer() {
             self.is_new = false;
+            if self.received.len() == MAX_AHEAD {
+                return Err(Failure::Peer(format!(
+                    "the peer has sent {MAX_AHEAD} messages that nobody waits for"
+                )));
+            }
             self.received.push_back(message(done, &buffer)?);
             self.endpoint.queue_pair().post_receive(buffer)?;
         }

@@ -62,7 +62,8 @@ impl<'a> Stream<'a> {
     async fn has_completed_one(&mut self) -> Result<bool, Failure> {
         let arrived = self.side.next().await?;
         if let TestEvent::Message = arrived {
-            self.credits += u64::from(self.side.parameters.depth);
+            let credits = u64::from(self.side.parameters.depth);
+            self.credits = self.credits.saturating_add(credits);
         }
         Ok(matches!(arrived, TestEvent::Request))
     }
