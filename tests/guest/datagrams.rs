@@ -3,6 +3,7 @@
 use rdmacm::{DatagramAddr, DatagramSocket};
 use rdmacm_tests::{PATIENCE, Site};
 
+pub(crate) mod absent_peers;
 pub(crate) mod asynchronous;
 pub(crate) mod blocking;
 pub(crate) mod groups;

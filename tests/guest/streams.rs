@@ -26,6 +26,7 @@ pub(crate) mod long_run;
 pub(crate) mod lost_rstream;
 pub(crate) mod mapped_memory;
 pub(crate) mod nonblocking;
+pub(crate) mod nonblocking_listener;
 pub(crate) mod preload;
 pub(crate) mod rcopy;
 pub(crate) mod riostream;

@@ -6,10 +6,29 @@ use zerocopy::FromZeros;
 use crate::conn_param::ConnParam;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::gid::Gid;
 use crate::id_handle::IdHandle;
 use crate::operation::Operation;
 use crate::queue_pair::QueuePair;
 use crate::rdma_devices::Transport;
+
+/// How a connect request moves a queue pair to RTS, see [`IdHandle::request_attrs`].
+#[derive(Clone, Debug)]
+pub struct RequestAttrs {
+    init: QpAttr,
+    rtr: QpAttr,
+    rts: QpAttr,
+}
+
+impl RequestAttrs {
+    /// The GID of the peer's port, as the peer says. On RoCE the kernel sends to the neighbour
+    /// with this address: moving the queue pair to RTR asks for it, and sleeps for up to a second
+    /// if it does not answer (`ib_resolve_eth_dmac`).
+    #[must_use]
+    pub fn peer_gid(&self) -> Gid {
+        Gid(self.rtr.ah_attr.grh.destination_gid)
+    }
+}
 
 /// An id with its queue pair, whose state follows the connection's, see
 /// [`IdHandle::with_queue_pair`].
@@ -20,6 +39,19 @@ pub struct WithQueuePair<'a> {
 }
 
 impl IdHandle {
+    /// Queries how the connect request that created the id moves a queue pair to RTS, for
+    /// [`WithQueuePair::accept_by`].
+    ///
+    /// # Errors
+    /// Those of [`init_qp_attr`](Self::init_qp_attr).
+    pub fn request_attrs(&self) -> Result<RequestAttrs> {
+        Ok(RequestAttrs {
+            init: self.init_qp_attr(QpState::INIT)?,
+            rtr: self.init_qp_attr(QpState::RTR)?,
+            rts: self.init_qp_attr(QpState::RTS)?,
+        })
+    }
+
     /// Commands that also change the state of this id's queue pair.
     ///
     /// The connecting side calls [`init`](WithQueuePair::init), posts receives,
@@ -118,11 +150,29 @@ impl WithQueuePair<'_> {
     /// request if they are of its vendor, otherwise none. The reply carries the options in
     /// use.
     ///
+    /// On RoCE it may block for a second, see [`RequestAttrs::peer_gid`].
+    ///
     /// # Errors
-    /// Those of [`IdHandle::accept`] and [`IdHandle::init_qp_attr`];
+    /// Those of [`IdHandle::accept`] and [`IdHandle::request_attrs`];
     /// [`Error::QueuePair`].
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
-        let param = param.into().with_queue_pair(self.queue_pair);
+        self.accept_with(param.into(), || self.id.request_attrs())
+    }
+
+    /// As [`accept`](Self::accept), with the attributes that were queried before.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::accept`]; [`Error::QueuePair`].
+    pub fn accept_by(&self, attrs: RequestAttrs, param: impl Into<ConnParam>) -> Result<()> {
+        self.accept_with(param.into(), || Ok(attrs))
+    }
+
+    fn accept_with(
+        &self,
+        param: ConnParam,
+        attrs: impl FnOnce() -> Result<RequestAttrs>,
+    ) -> Result<()> {
+        let param = param.with_queue_pair(self.queue_pair);
         let agreed = self.id.agreed_depths(&param)?;
         // The kernel's attributes are those of the request.
         let lower = |attr: &mut QpAttr| {
@@ -132,7 +182,8 @@ impl WithQueuePair<'_> {
         let asked = self.id.enter()?.requested_ece();
         let accepted = self
             .agree_to_request(asked)
-            .and_then(|()| self.advance_by_request(lower))
+            .and_then(|()| attrs())
+            .and_then(|attrs| self.advance_by_request(&attrs, lower))
             .and_then(|()| self.ece_in_use(asked))
             .and_then(|ece| {
                 self.id
@@ -202,9 +253,15 @@ impl WithQueuePair<'_> {
     }
 
     /// From RESET or INIT to RTS, by the attributes of the request.
-    fn advance_by_request(&self, change: impl Fn(&mut QpAttr)) -> Result<()> {
-        for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
-            self.advance(state, &change)?;
+    fn advance_by_request(&self, attrs: &RequestAttrs, change: impl Fn(&mut QpAttr)) -> Result<()> {
+        for (state, attr) in [
+            (QpState::INIT, &attrs.init),
+            (QpState::RTR, &attrs.rtr),
+            (QpState::RTS, &attrs.rts),
+        ] {
+            let mut attr = *attr;
+            change(&mut attr);
+            self.modify(state, &attr, attr.mask)?;
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ pub use guid::Guid;
 pub use id::CmId;
 pub use id_addresses::{Addresses, Gids, IdRoute};
 pub use id_handle::IdHandle;
-pub use id_queue_pair::WithQueuePair;
+pub use id_queue_pair::{RequestAttrs, WithQueuePair};
 pub use multicast::MulticastGroup;
 pub use notification::Notification;
 pub use operation::Operation;

@@ -119,6 +119,8 @@ mod in_place_reader_io;
 #[cfg(feature = "verbs")]
 mod incoming_streams;
 #[cfg(feature = "verbs")]
+mod listener_io;
+#[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]

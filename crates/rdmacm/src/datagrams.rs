@@ -48,7 +48,6 @@ mod address_handles;
 mod config;
 mod datagram;
 mod groups;
-mod newest;
 mod path_addresses;
 mod resolve;
 mod service;
@@ -60,7 +59,6 @@ pub use address::{DatagramAddr, DatagramPeer};
 pub use datagram::Datagram;
 
 pub(crate) use config::{DatagramConfig, Filter};
-pub(crate) use newest::Newest;
 pub(crate) use path_addresses::PathAddresses;
 pub(crate) use resolve::resolve_peer;
 pub(crate) use socket::Socket;

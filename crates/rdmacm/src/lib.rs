@@ -90,6 +90,8 @@ mod id_options;
 mod listen;
 #[cfg(feature = "verbs")]
 mod messages;
+mod neighbours;
+mod newest;
 mod queue_pair_factory;
 mod retry;
 #[cfg(feature = "verbs")]

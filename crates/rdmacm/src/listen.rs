@@ -19,7 +19,7 @@ mod bind;
 mod peer_sequence;
 mod sockets;
 
-pub(crate) use accept::{Accepted, Accepting, accept};
+pub(crate) use accept::{Accepted, Accepting, accept, look_up_peer, request_attrs};
 pub(crate) use peer_sequence::PeerSequence;
 
 use sockets::ListenSockets;
@@ -124,7 +124,7 @@ impl ListeningIds {
         Ok(())
     }
 
-    fn attempt(&self) -> Attempt {
+    pub(crate) fn attempt(&self) -> Attempt {
         Attempt::new(&self.event_loop, None, self.address.into())
     }
 
@@ -133,10 +133,36 @@ impl ListeningIds {
         let attempt = self.attempt();
         let until = deadline.until(self.event_loop.now());
         let (event, child) = self.next_checked(&attempt, until).await?;
+        Ok(self.request(event, child))
+    }
+
+    /// The next connect request, if one was read.
+    pub(crate) fn take_request(&self) -> Result<Option<Request>> {
+        let attempt = self.attempt();
+        while let Some(event) = self.requests.pop() {
+            if let Some((event, child)) = self.handle(&attempt, event)? {
+                return Ok(Some(self.request(event, child)));
+            }
+        }
+        self.check_sockets(&attempt)?;
+        Ok(None)
+    }
+
+    /// Wakes `waker` when something comes.
+    pub(crate) fn register(&self, key: u64, waker: &Waker) {
+        self.requests.register(key, waker);
+    }
+
+    /// Removes a waiter.
+    pub(crate) fn deregister(&self, key: u64) {
+        self.requests.deregister(key);
+    }
+
+    fn request(&self, event: Event, child: CmId) -> Request {
         let id = ManagedId::new(&self.event_loop, child, EventQueue::new());
         id.queue().trace().request(id.id(), &event);
         let device = self.device();
-        Ok(Request { id, event, device })
+        Request { id, event, device }
     }
 
     /// The device that it is bound to; `None` if it listens on any. The kernel listens on that
@@ -162,14 +188,28 @@ impl ListeningIds {
                 Ok(request) => return Ok(request),
                 Err(error) => error,
             };
-            let now = self.event_loop.now();
-            let is_due = check.is_some_and(|check| check <= now);
-            if !is_due || !matches!(error.cause(), Cause::Deadline) {
+            if !matches!(error.cause(), Cause::Deadline) {
                 return Err(error);
             }
-            let checked = self.sockets.check(now);
-            checked.map_err(|cause| attempt.fail(Stage::Accept, cause))?;
+            // Another caller may have checked them meanwhile.
+            self.check_sockets(attempt)?;
+            if until.is_some_and(|until| until <= self.event_loop.now()) {
+                return Err(error);
+            }
         }
+    }
+
+    /// Checks the sockets, if that is due.
+    fn check_sockets(&self, attempt: &Attempt) -> Result<()> {
+        let Some(check) = self.sockets.next_check() else {
+            return Ok(());
+        };
+        let now = self.event_loop.now();
+        if now < check {
+            return Ok(());
+        }
+        let checked = self.sockets.check(now);
+        checked.map_err(|cause| attempt.fail(Stage::Accept, cause))
     }
 
     async fn next_unchecked(
@@ -177,26 +217,41 @@ impl ListeningIds {
         attempt: &Attempt,
         until: Option<Instant>,
     ) -> Result<(Event, CmId)> {
-        let failed = |error| attempt.fail(Stage::Accept, Cause::from(error));
         loop {
             let event = wait_for(&self.event_loop, &*self.requests, until).await;
-            match event.map_err(failed)? {
-                QueuedEvent::Cm(mut event) => {
-                    if let Some(child) = event.take_child() {
-                        // It may have been read where the listener was before.
-                        let migrated = child.migrate(self.event_loop.channel());
-                        migrated.map_err(failed)?;
-                        return Ok((event, child));
-                    }
-                    // For all waiters, now and later.
-                    if let Some(reason) = CloseReason::from_event(&event) {
-                        self.requests.close_with(reason);
-                    }
-                }
-                QueuedEvent::CommandFailed(_) => {}
-                QueuedEvent::Closed => return Err(self.closed(attempt)),
+            let event = event.map_err(|error| attempt.fail(Stage::Accept, error))?;
+            if let Some(request) = self.handle(attempt, event)? {
+                return Ok(request);
             }
         }
+    }
+
+    /// The connect request, if the event is one.
+    fn handle(&self, attempt: &Attempt, event: QueuedEvent) -> Result<Option<(Event, CmId)>> {
+        match event {
+            QueuedEvent::Cm(mut event) => {
+                if let Some(child) = event.take_child() {
+                    // It may have been read where the listener was before.
+                    let migrated = child.migrate(self.event_loop.channel());
+                    migrated.map_err(|error| attempt.fail(Stage::Accept, error))?;
+                    return Ok(Some((event, child)));
+                }
+                // For all waiters, now and later.
+                if let Some(reason) = CloseReason::from_event(&event) {
+                    self.requests.close_with(reason);
+                }
+                Ok(None)
+            }
+            QueuedEvent::CommandFailed(_) => Ok(None),
+            QueuedEvent::Closed => Err(self.closed(attempt)),
+        }
+    }
+
+    /// Why the listener has ended, if it is known to have. Requests that are queued stay there.
+    pub(crate) fn failure_at_once(&self) -> Option<Error> {
+        self.requests
+            .is_closed()
+            .then(|| self.closed(&self.attempt()))
     }
 
     /// Waits until the listener is stopped, or known to have ended. Requests that are queued stay

@@ -7,10 +7,12 @@
 //! receive state, send state, status.
 
 mod connection;
+mod descriptor;
 mod failure;
 mod handle;
 mod handshake;
 mod lingering;
+mod listener_readiness;
 mod mapped_memory;
 mod options;
 mod peer_maps;

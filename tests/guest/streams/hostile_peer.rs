@@ -158,6 +158,7 @@ fn unknown_controls_are_ignored(site: &Site) {
 /// The stream handles messages only after the last of them has arrived.
 #[case(needs(AcknowledgedSends))]
 fn messages_beyond_the_credits_end_the_stream(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
     for role in Role::BOTH {
         let (peer, stream) = connected(site, role);
         let beyond = peer.handshake.credits + 1;
@@ -169,12 +170,14 @@ fn messages_beyond_the_credits_end_the_stream(site: &Site) {
             sent.result().unwrap();
         }
         assert_eq!(violation(&stream), ProtocolError::NoCredit);
+        carry(&client, &server, &[7; 1000]);
     }
 }
 
 /// The stream would send to a peer without receive requests.
 #[case]
 fn credits_that_the_peer_cannot_have_end_the_stream(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
     let limits = [CREDITS + 1, u16::MAX];
     for (role, limit) in Role::BOTH
         .into_iter()
@@ -187,12 +190,14 @@ fn credits_that_the_peer_cannot_have_end_the_stream(site: &Site) {
             ProtocolError::TooManyCredits,
             "{role:?}: {limit}"
         );
+        carry(&client, &server, &[7; 1000]);
     }
 }
 
 /// The bytes would be missing from the stream.
 #[case(needs(AcknowledgedSends))]
 fn credits_that_are_taken_back_fail_what_was_reserved(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
     for role in Role::BOTH {
         let (peer, mut stream) = connected(site, role);
         let slot = stream.reserve(10).unwrap();
@@ -202,6 +207,7 @@ fn credits_that_are_taken_back_fail_what_was_reserved(site: &Site) {
         let error = slot.commit(10).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
         assert_eq!(violation(&stream), ProtocolError::FewerCredits);
+        carry(&client, &server, &[7; 1000]);
     }
 }
 
@@ -246,6 +252,27 @@ fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {
         peer.write(1 << 30, b"x", word(Message::Data(1)));
         let error = (&stream).read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        carry(&client, &server, &[7; 1000]);
+    }
+}
+
+/// Over bytes that were not read, and into memory that was not announced yet: both are the stream's
+/// own.
+#[case]
+fn writes_beside_the_announced_memory_touch_no_other_stream(site: &Site) {
+    const ANNOUNCED: u64 = 65_536;
+    let Pair { client, server } = Pair::new(site);
+    for role in Role::BOTH {
+        let (peer, stream) = connected(site, role);
+        let nothing_new = word(Message::Credits(CREDITS));
+        peer.write(0, b"hello", word(Message::Data(5)));
+        peer.write(0, b"HELLO", nothing_new);
+        peer.write(ANNOUNCED + 100, b"not yet", nothing_new);
+        peer.write(5, b"on", word(Message::Data(2)));
+        let mut read = [0; 7];
+        (&stream).read_exact(&mut read).unwrap();
+        read.make_ascii_lowercase();
+        assert_eq!(read, *b"helloon");
         carry(&client, &server, &[7; 1000]);
     }
 }

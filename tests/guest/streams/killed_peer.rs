@@ -28,9 +28,11 @@ fn listens_for_a_stream() {
 
 /// A peer process, and a stream to it.
 struct Peer {
-    process: Child,
+    process: Process,
     stream: RdmaStream,
 }
+
+struct Process(Child);
 
 impl Peer {
     fn new(site: &Site) -> Self {
@@ -48,19 +50,22 @@ impl Peer {
         let stream = connector.connect_stream(options).unwrap();
         (&stream).write_all(&[0]).unwrap();
         (&stream).read_exact(&mut [0]).unwrap();
-        Self { process, stream }
+        Self {
+            process: Process(process),
+            stream,
+        }
     }
 
     fn signal(&self, signal: Signal) {
-        let process = Pid::from_raw(self.process.id().try_into().unwrap());
+        let process = Pid::from_raw(self.process.0.id().try_into().unwrap());
         kill(process, signal).unwrap();
     }
 }
 
-impl Drop for Peer {
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -113,6 +118,9 @@ fn a_stopped_peer_does_not_delay_a_close(site: &Site) {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    peer.stream.shutdown(std::net::Shutdown::Both).unwrap();
-    assert_eq!((&peer.stream).read(&mut [0]).unwrap(), 0);
+    let Peer { process, stream } = peer;
+    stream.shutdown(std::net::Shutdown::Both).unwrap();
+    assert_eq!((&stream).read(&mut [0]).unwrap(), 0);
+    stream.close(PATIENCE).unwrap();
+    drop(process);
 }

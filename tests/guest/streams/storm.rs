@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rdmacm::{ACCEPT_DEADLINE, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_core::{CmAddr, CmId, ConnParam, EventChannel};
-use rdmacm_tests::{PATIENCE, PLAIN, Site, Soft, free_qp_number};
+use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, Soft, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::net::TcpSocket;
 
@@ -133,6 +133,22 @@ fn silent_clients_delay_nobody(site: &Site) {
             serve(site, &listener, clients());
         }
     }
+}
+
+/// The handshakes of silent clients end sooner, and there are fewer of them.
+#[case(needs(CmResponse), waiting)]
+fn a_listener_limits_its_handshakes(site: &Site) {
+    let listener = listener(site).max_handshakes(4).handshake_deadline(SECOND);
+    // Twice as many as are under way with one more for each other caller, and one.
+    let silent = 2 * (4 + AT_A_TIME - 1) + 1;
+    let _silent = silent_clients(site, address(site, &listener), silent);
+    let start = Instant::now();
+    serve(site, &listener, AT_A_TIME);
+    let elapsed = start.elapsed();
+    assert!(
+        (2 * SECOND..ACCEPT_DEADLINE).contains(&elapsed),
+        "{elapsed:?}"
+    );
 }
 
 /// No handshake is left until the listener has given up some of them.

@@ -21,8 +21,8 @@ use crate::rdma_core::RdmaCore;
 /// Sets more messages of each side, for a longer run.
 const MESSAGES: &str = "RDMACM_MESSAGES";
 
-fn messages() -> usize {
-    std::env::var(MESSAGES).map_or(10_000, |messages| messages.parse().unwrap())
+fn messages(unless_set: usize) -> usize {
+    std::env::var(MESSAGES).map_or(unless_set, |messages| messages.parse().unwrap())
 }
 
 /// Returns the stream, which is closed when it is dropped.
@@ -63,7 +63,7 @@ fn exchange_on_threads(Pair { client, server }: Pair, messages: usize) {
 
 #[case]
 fn threads_read_and_write_at_once(site: &Site) {
-    exchange_on_threads(Pair::new(site), messages());
+    exchange_on_threads(Pair::new(site), messages(10_000));
 }
 
 /// Each of them waits for the peer again and again.
@@ -121,7 +121,7 @@ fn exchange_in_tasks(site: &Site, options: StreamOptions, messages: usize) {
 
 #[case]
 fn tasks_read_and_write_at_once(site: &Site) {
-    exchange_in_tasks(site, StreamOptions::new(), messages());
+    exchange_in_tasks(site, StreamOptions::new(), messages(10_000));
 }
 
 #[case]
@@ -132,35 +132,38 @@ fn tasks_with_few_credits_read_and_write_at_once(site: &Site) {
 
 /// The peer returns each message before it reads the next one; the writer waits for its credits
 /// alone.
-fn exchange_with_rstream(stream: &RdmaStream) {
+fn exchange_with_rstream(test: Test, stream: &RdmaStream) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     thread::scope(|scope| {
         // One before the test begins.
-        let messages = TEST.iterations + 1;
+        let messages = test.iterations + 1;
         scope.spawn(move || {
             let mut sent = Counter::default();
             for _ in 0..messages {
-                { stream }.write_all(&sent.bytes(TEST.size)).unwrap();
+                { stream }.write_all(&sent.bytes(test.size)).unwrap();
             }
         });
         let mut received = Counter::default();
-        let mut bytes = vec![0; TEST.size];
+        let mut bytes = vec![0; test.size];
         for _ in 0..messages {
             { stream }.read_exact(&mut bytes).unwrap();
-            assert_eq!(bytes, received.bytes(TEST.size));
+            assert_eq!(bytes, received.bytes(test.size));
         }
     });
 }
 
 /// The message before the test has as many bytes.
-const TEST: Test = Test::new(16, 1, 2000);
+fn rstream_test() -> Test {
+    Test::new(16, 1, messages(2000))
+}
 
 #[case]
 fn threads_read_from_an_rstream_server_and_write_to_it(site: &Site) {
+    let test = rstream_test();
     for rdma_core in RdmaCore::compared() {
-        let (server, stream) = TEST.connected(site, *rdma_core, &StreamOptions::new());
-        exchange_with_rstream(&stream);
+        let (server, stream) = test.connected(site, *rdma_core, &StreamOptions::new());
+        exchange_with_rstream(test, &stream);
         expect_end(site, &stream);
         drop(stream);
         Test::check(&server.finish());
@@ -169,14 +172,15 @@ fn threads_read_from_an_rstream_server_and_write_to_it(site: &Site) {
 
 #[case]
 fn threads_read_from_an_rstream_client_and_write_to_it(site: &Site) {
+    let test = rstream_test();
     for rdma_core in RdmaCore::compared() {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
         hold_back_first_messages(site, &port.to_string());
         let listener = RdmaListener::new(listener, StreamOptions::new());
-        let client = TEST.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
+        let client = test.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
         let (stream, _) = listener.accept().unwrap();
-        exchange_with_rstream(&stream);
+        exchange_with_rstream(test, &stream);
         expect_end(site, &stream);
         drop(stream);
         Test::check(&client.finish());

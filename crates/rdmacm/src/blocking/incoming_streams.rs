@@ -32,8 +32,15 @@ impl Iterator for IncomingStreams<'_> {
         if self.sequence.has_ended() {
             return None;
         }
-        let next = self.listener.next_stream(Deadline::Never);
-        let accepted = block_on(self.listener.event_loop(), next);
+        let accepted = match self.listener.next_at_once() {
+            Some(Ok(None)) => return Some(Err(io::ErrorKind::WouldBlock.into())),
+            Some(Ok(Some(stream))) => Ok(stream),
+            Some(Err(error)) => Err(error),
+            None => {
+                let next = self.listener.next_stream(Deadline::Never);
+                block_on(self.listener.event_loop(), next)
+            }
+        };
         let item = self.sequence.item(accepted)?;
         Some(item.map_err(io::Error::from))
     }

@@ -1,16 +1,15 @@
 //! A cache of address handles.
 
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rdmacm_core::AhAttr;
+use rdmacm_core::{AhAttr, CmAddr, Gid, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
-use super::newest::Newest;
 use crate::connect::Attempt;
 use crate::error::Cause;
-use crate::event_loop::spawn_blocking;
 use crate::messages::device_error;
+use crate::neighbours::NeighbourLookup;
+use crate::newest::Newest;
 
 /// The limit of handles in the cache.
 const MAX_HANDLES: usize = 256;
@@ -23,22 +22,26 @@ type Key = ([u8; 16], u32, [u8; 8], u16);
 pub(super) struct AddressHandles(Mutex<Newest<Key, AddressHandle, MAX_HANDLES>>);
 
 impl AddressHandles {
-    /// The handle for these attributes. The kernel may resolve the neighbour for up to a
-    /// second, so the blocking executor creates a new one.
+    /// The handle for these attributes, for a socket with this address.
     pub(super) async fn get(
         &self,
         attempt: &Attempt,
         domain: &ProtectionDomain,
+        source: CmAddr,
         attr: AhAttr,
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
         if let Some(handle) = self.handles().get(&key) {
             return Ok(handle.clone());
         }
-        let domain = domain.clone();
-        let create = move || domain.create_address_handle(attr);
-        let created = spawn_blocking(&attempt.event_loop, attempt.until, create).await?;
-        let handle = created.ok_or_else(no_result)?.map_err(device_error)?;
+        if domain.context().transport() == Transport::RoCE {
+            let gid = Gid(attr.grh.destination_gid);
+            let lookup = NeighbourLookup::begin(&attempt.event_loop, || Ok(Some(source)), gid)?;
+            if let Some(lookup) = lookup {
+                lookup.finish(attempt).await?;
+            }
+        }
+        let handle = domain.create_address_handle(attr).map_err(device_error)?;
         let evicted = self.handles().insert(key, handle.clone());
         // Without the lock: destroying the last reference is a system call.
         drop(evicted);
@@ -48,12 +51,6 @@ impl AddressHandles {
     fn handles(&self) -> MutexGuard<'_, Newest<Key, AddressHandle, MAX_HANDLES>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Of an executor that drops its tasks, as one that shuts down.
-fn no_result() -> Cause {
-    let error = io::Error::other("the executor has not created the address handle");
-    Cause::Device { error, errno: None }
 }
 
 fn key(attr: &AhAttr) -> Key {

@@ -47,7 +47,10 @@ impl Socket {
         check_length(length(slices), self.longest)?;
         let domain = self.queue_pair.protection_domain();
         let to = Destination {
-            address: self.handles.get(attempt, domain, to.ah_attr).await?,
+            address: self
+                .handles
+                .get(attempt, domain, self.address, to.ah_attr)
+                .await?,
             qp_number: to.qp_number,
             qkey: to.qkey,
         };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{ConnInfo, ConnParam, Error, Event, EventKind, QpState, QueuePair};
+use rdmacm_core::{
+    ConnInfo, ConnParam, Error, Event, EventKind, QpState, QueuePair, RequestAttrs, Transport,
+};
 
 use super::Request;
 use crate::close_reason::CloseReason;
@@ -10,6 +12,7 @@ use crate::connect::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{ManagedId, QueuedEvent, is_iwarp};
+use crate::neighbours::NeighbourLookup;
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
@@ -19,7 +22,12 @@ pub(crate) async fn accept(
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
 ) -> Result<Established> {
-    let mut accepting = Accepting::begin(attempt, request, &queue_pair, param)?;
+    let attrs = request_attrs(&attempt, &request)?;
+    if let Some(lookup) = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs)? {
+        let found = lookup.finish(&attempt).await;
+        found.map_err(|cause| attempt.fail_on(request.id.id(), STAGE, cause))?;
+    }
+    let mut accepting = Accepting::begin(attempt, request, &queue_pair, param, attrs)?;
     loop {
         let Accepting { attempt, id, .. } = &accepting;
         let event = id.next(attempt.until).await;
@@ -32,6 +40,29 @@ pub(crate) async fn accept(
 }
 
 const STAGE: Stage = Stage::Establish;
+
+/// How the request moves a queue pair to RTS.
+pub(crate) fn request_attrs(attempt: &Attempt, request: &Request) -> Result<RequestAttrs> {
+    let id = request.id.id();
+    let attrs = id.request_attrs();
+    attrs.map_err(|error| attempt.fail_on(id, STAGE, peer_gone_or(error)))
+}
+
+/// Asks for the peer's host, if accepting the request would sleep for it.
+pub(crate) fn look_up_peer(
+    attempt: &Attempt,
+    request: &Request,
+    transport: Transport,
+    attrs: &RequestAttrs,
+) -> Result<Option<NeighbourLookup>> {
+    if transport != Transport::RoCE {
+        return Ok(None);
+    }
+    let id = request.id.id();
+    let source = || Ok(id.addresses()?.source);
+    let begun = NeighbourLookup::begin(&attempt.event_loop, source, attrs.peer_gid());
+    begun.map_err(|error| attempt.fail_on(id, STAGE, error))
+}
 
 /// A request that was accepted, and whose connection is not established yet.
 #[derive(Debug)]
@@ -55,6 +86,7 @@ impl Accepting {
         request: Request,
         queue_pair: &Arc<dyn QueuePair>,
         param: ConnParam,
+        attrs: RequestAttrs,
     ) -> Result<Self> {
         let Request {
             id: mut managed,
@@ -66,7 +98,9 @@ impl Accepting {
         let id = managed.id().clone();
         managed.attach(Arc::clone(queue_pair));
         managed.reply_to_disconnect();
-        let accepted = id.with_queue_pair(queue_pair.as_ref()).accept(param);
+        let accepted = id
+            .with_queue_pair(queue_pair.as_ref())
+            .accept_by(attrs, param);
         accepted.map_err(|error| {
             if is_not_initialized(&error) {
                 return attempt.fail_on(&id, Stage::QueuePair, error);

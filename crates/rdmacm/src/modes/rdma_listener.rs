@@ -50,15 +50,15 @@ by_mode! {
     }
     both {
         ///
-        /// Up to 64 peers are accepted at a time while a caller waits in
+        /// [Up to 64](Self::max_handshakes) peers are accepted at a time while a caller waits in
         /// [`accept`](Self::accept), so one that does not complete its handshake delays no other.
         /// Peers that do not speak the rsocket protocol are rejected.
         #[doc(alias = "rlisten")]
     }
     pub struct RdmaListener {
-        listener: Listener,
+        pub(super) listener: Listener,
         options: StreamOptions,
-        handshakes: PendingHandshakes,
+        pub(super) handshakes: PendingHandshakes,
     }
 }
 
@@ -87,6 +87,23 @@ impl RdmaListener {
         }
     }
 
+    /// How many handshakes may be under way at a time: 64 by default, at least one, and one more for
+    /// each other caller that waits. Each takes the memory of a stream. A peer that does not complete its handshake delays others only if there
+    /// are so many of them, until their [deadline](Self::handshake_deadline) has passed.
+    #[must_use]
+    pub fn max_handshakes(mut self, limit: usize) -> Self {
+        self.handshakes.limit = limit.max(1);
+        self
+    }
+
+    /// How long a peer may take to complete its handshake;
+    /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default.
+    #[must_use]
+    pub fn handshake_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.handshakes.deadline = deadline.into();
+        self
+    }
+
     /// The address it listens on, with its port.
     ///
     /// # Errors
@@ -112,6 +129,23 @@ impl RdmaListener {
         accepted.await.map(RdmaStream::new)
     }
 
+    /// The next stream of a listener whose calls do not wait, if there is one.
+    pub(super) fn next_at_once(&self) -> Option<Result<Option<RdmaStream>>> {
+        let ids = self.listener.listening_ids();
+        let accepted = self.handshakes.accept_at_once(ids, &self.options)?;
+        Some(accepted.map(|stream| stream.map(RdmaStream::new)))
+    }
+
+    fn accepted_at_once(&self) -> Option<io::Result<(RdmaStream, SocketAddr)>> {
+        let with_peer = |stream: Option<RdmaStream>| {
+            let stream = stream.ok_or(io::ErrorKind::WouldBlock)?;
+            let peer = stream.peer_addr()?;
+            Ok((stream, peer))
+        };
+        let next = self.next_at_once()?;
+        Some(next.map_err(io::Error::from).and_then(with_peer))
+    }
+
     waits! {
         /// Waits for the next stream, and returns its peer's address with it. Any number of
         /// callers may wait.
@@ -131,7 +165,7 @@ impl RdmaListener {
                 let stream = self.next_stream(Deadline::Never).await?;
                 let peer = stream.peer_addr()?;
                 Ok((stream, peer))
-            }
+            }, at_once: self.accepted_at_once()
         }
     }
 

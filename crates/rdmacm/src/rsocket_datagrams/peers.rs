@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm_verbs::AddressHandle;
 
-use crate::datagrams::Newest;
+use crate::newest::Newest;
 
 /// How many peers are remembered that were sent to, and separately how many that only sent their
 /// numbers: any host can do that.

@@ -38,7 +38,7 @@ pub(crate) struct StreamConnection {
     pub(super) write_slot: PollSlot,
     timeouts: Mutex<Timeouts>,
     /// Of calls that do not wait.
-    pub(super) readiness: OnceLock<Readiness>,
+    pub(super) readiness: OnceLock<Arc<Readiness>>,
 }
 
 /// Wakes all waiters of a stream.

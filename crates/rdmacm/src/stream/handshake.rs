@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{ConnParam, IdHandle, QueuePair};
+use rdmacm_core::{ConnParam, IdHandle, QueuePair, RequestAttrs};
 use rdmacm_rsocket::Handshake;
 
 use super::StreamHandle;
@@ -10,9 +10,10 @@ use super::options::StreamOptions;
 use super::queue_pair::StreamQueuePair;
 use crate::connect::{Attempt, ConnectAttempts, ConnectConfig, ConnectTarget, handshake, resolve};
 use crate::error::{Cause, Result};
-use crate::event_loop::{EventLoop, QueuedEvent};
-use crate::listen::{Accepted, Accepting, Request};
+use crate::event_loop::{EventLoop, EventQueue, QueuedEvent, wait_for};
+use crate::listen::{Accepted, Accepting, Request, look_up_peer, request_attrs};
 use crate::messages::{ENDLESS_RETRIES, with_device_error};
+use crate::neighbours::NeighbourLookup;
 use crate::stage::Stage;
 
 /// Connects to the first address that answers.
@@ -37,8 +38,8 @@ async fn connect_one(
     let id = routed.id.id().clone();
     let queue_pair = create(&attempt, &attempt.event_loop, &id, options)?;
     let mut param = with_handshake(&attempt, &id, config.param.clone(), &queue_pair)?;
-    if options.keep_alive.is_some() && param.retries() == ENDLESS_RETRIES {
-        // Requests to a dead peer must fail at some time.
+    if param.retries() == ENDLESS_RETRIES {
+        // Writes to a dead peer must fail at some time.
         param = param.retry_count(ENDLESS_RETRIES - 1);
     }
     let shared: Arc<dyn QueuePair> = queue_pair.clone();
@@ -58,9 +59,9 @@ pub(crate) async fn accept(
 ) -> Result<StreamHandle> {
     let mut pending = PendingStream::begin(attempt, request, param, options)?;
     loop {
-        let Accepting { attempt, id, .. } = pending.accepting();
-        let event = id.next(attempt.until).await;
-        let event = event.map_err(|error| attempt.fail_on(id.id(), Stage::Establish, error))?;
+        let attempt = pending.attempt();
+        let event = wait_for(&attempt.event_loop, &**pending.queue(), attempt.until).await;
+        let event = event.map_err(|error| attempt.fail(Stage::Establish, error))?;
         match pending.handle(event) {
             Ok(next) => pending = next,
             Err(outcome) => return outcome,
@@ -68,52 +69,117 @@ pub(crate) async fn accept(
     }
 }
 
-/// A peer that was accepted, and whose stream is not established yet.
+/// A peer whose stream is not established yet.
 #[derive(Debug)]
 pub(super) struct PendingStream {
-    accepting: Accepting,
     queue_pair: Arc<StreamQueuePair>,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The peer's host is asked for.
+    LookingUp(NeighbourLookup, Box<Acceptable>),
+    /// It was accepted.
+    Accepting(Accepting),
+}
+
+/// What accepting a request takes.
+#[derive(Debug)]
+struct Acceptable {
+    attempt: Attempt,
+    request: Request,
+    param: ConnParam,
+    attrs: RequestAttrs,
+}
+
+impl Acceptable {
+    fn accept(self, queue_pair: &Arc<StreamQueuePair>) -> Result<Phase> {
+        let Self {
+            attempt,
+            request,
+            param,
+            attrs,
+        } = self;
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let accepting = Accepting::begin(attempt, request, &shared, param, attrs);
+        accepting.map(Phase::Accepting).map_err(with_device_error)
+    }
 }
 
 impl PendingStream {
-    /// Accepts a peer whose request has a handshake; rejects any other.
+    /// Accepts a peer whose request has a handshake, once its host is known; rejects any other.
     pub(super) fn begin(
         attempt: Attempt,
         request: Request,
         param: ConnParam,
         options: &StreamOptions,
     ) -> Result<Self> {
-        let id = request.id.id().clone();
+        let id = request.id.id();
         let peer = Handshake::from_bytes(request.event.private_data())
-            .map_err(|error| attempt.fail_on(&id, Stage::Establish, Cause::Handshake(error)))?;
-        let queue_pair = create(&attempt, request.id.event_loop(), &id, options);
+            .map_err(|error| attempt.fail_on(id, Stage::Establish, Cause::Handshake(error)))?;
+        let queue_pair = create(&attempt, request.id.event_loop(), id, options);
         let queue_pair = queue_pair.map_err(with_device_error)?;
         queue_pair.connected(&peer);
-        let param = with_handshake(&attempt, &id, param, &queue_pair)?;
-        let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let accepting = Accepting::begin(attempt, request, &shared, param);
-        Ok(Self {
-            accepting: accepting.map_err(with_device_error)?,
-            queue_pair,
-        })
+        let param = with_handshake(&attempt, id, param, &queue_pair)?;
+        let attrs = request_attrs(&attempt, &request)?;
+        let lookup = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs)?;
+        let acceptable = Acceptable {
+            attempt,
+            request,
+            param,
+            attrs,
+        };
+        let phase = match lookup {
+            Some(lookup) => Phase::LookingUp(lookup, Box::new(acceptable)),
+            None => acceptable.accept(&queue_pair)?,
+        };
+        Ok(Self { queue_pair, phase })
     }
 
-    pub(super) fn accepting(&self) -> &Accepting {
-        &self.accepting
-    }
-
-    /// Handles an event of its id. Returns the outcome as an error, if there is one.
-    pub(super) fn handle(self, event: QueuedEvent) -> Result<Self, Result<StreamHandle>> {
-        let queue_pair = self.queue_pair;
-        match self.accepting.handle(event) {
-            Accepted::Pending(accepting) => Ok(Self {
-                accepting,
-                queue_pair,
-            }),
-            Accepted::Done(outcome) => {
-                Err(outcome.map(|established| StreamHandle::new(established, queue_pair, false)))
-            }
+    pub(super) fn attempt(&self) -> &Attempt {
+        match &self.phase {
+            Phase::LookingUp(_, acceptable) => &acceptable.attempt,
+            Phase::Accepting(accepting) => &accepting.attempt,
         }
+    }
+
+    /// What [`handle`](Self::handle) handles.
+    pub(super) fn queue(&self) -> &Arc<EventQueue> {
+        match &self.phase {
+            Phase::LookingUp(lookup, _) => lookup.queue(),
+            Phase::Accepting(accepting) => accepting.id.queue(),
+        }
+    }
+
+    /// Handles an event. Returns the outcome as an error, if there is one.
+    pub(super) fn handle(self, event: QueuedEvent) -> Result<Self, Result<StreamHandle>> {
+        let Self { queue_pair, phase } = self;
+        let phase = match phase {
+            Phase::LookingUp(lookup, acceptable) => match lookup.outcome(&event) {
+                None => Phase::LookingUp(lookup, acceptable),
+                Some(Ok(())) => acceptable.accept(&queue_pair).map_err(Err)?,
+                Some(Err(cause)) => {
+                    let Acceptable {
+                        attempt, request, ..
+                    } = &*acceptable;
+                    return Err(Err(attempt.fail_on(
+                        request.id.id(),
+                        Stage::Establish,
+                        cause,
+                    )));
+                }
+            },
+            Phase::Accepting(accepting) => match accepting.handle(event) {
+                Accepted::Pending(accepting) => Phase::Accepting(accepting),
+                Accepted::Done(outcome) => {
+                    let stream = outcome
+                        .map(|established| StreamHandle::new(established, queue_pair, false));
+                    return Err(stream);
+                }
+            },
+        };
+        Ok(Self { queue_pair, phase })
     }
 }
 

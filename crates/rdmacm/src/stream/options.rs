@@ -142,8 +142,8 @@ impl StreamOptions {
         self
     }
 
-    /// Sends an empty write at this interval while a call waits on the stream, which detects
-    /// a dead peer or a broken path. There are none by default. See
+    /// Sends an empty write at this interval while a call waits on the stream, so that a reader
+    /// too detects a dead peer or a broken path. There are none by default: only writes do. See
     /// [`MessageOptions::keep_alive`](crate::MessageOptions::keep_alive) for the time it
     /// takes.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use std::future::Future as _;
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use rdmacm_core::{ConnParam, Deadline, Error};
 
 use super::handle::StreamHandle;
 use super::handshake::PendingStream;
+use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
@@ -17,13 +18,20 @@ use crate::event_loop::{WaitSource, WaiterQueue, wait_for};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
-/// How many handshakes are under way at a time. A peer that does not complete its handshake
-/// occupies one of them until its deadline.
+/// How many handshakes are under way at a time by default.
 const MAX_HANDSHAKES: usize = 64;
 
 /// The handshakes of a listener, which any caller that waits for a stream drives.
-#[derive(Debug, Default)]
-pub(crate) struct PendingHandshakes(Mutex<State>);
+#[derive(Debug)]
+pub(crate) struct PendingHandshakes {
+    /// How many are under way at a time. A peer that does not complete its handshake occupies one
+    /// of them until its deadline.
+    pub(crate) limit: usize,
+    pub(crate) deadline: Deadline,
+    state: Mutex<State>,
+    /// Of calls that do not wait.
+    pub(super) readiness: OnceLock<ListenerReadiness>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -34,12 +42,33 @@ struct State {
     changes: u64,
 }
 
+impl Default for PendingHandshakes {
+    fn default() -> Self {
+        Self {
+            limit: MAX_HANDSHAKES,
+            deadline: ACCEPT_DEADLINE.into(),
+            state: Mutex::default(),
+            readiness: OnceLock::new(),
+        }
+    }
+}
+
 /// What a caller does next.
 enum Step {
     Stream(StreamHandle),
     Request(Request),
     /// Another caller has added a handshake, or one has ended.
     Again,
+}
+
+impl Step {
+    fn after(outcome: Option<Result<StreamHandle>>) -> Result<Self> {
+        match outcome {
+            Some(Ok(stream)) => Ok(Self::Stream(stream)),
+            Some(Err(error)) if error.stage() != Stage::Establish => Err(error),
+            Some(Err(_)) | None => Ok(Self::Again),
+        }
+    }
 }
 
 impl PendingHandshakes {
@@ -64,7 +93,11 @@ impl PendingHandshakes {
     async fn step(&self, ids: &ListeningIds, until: Option<Instant>) -> Result<Step> {
         let (is_full, changes, first) = {
             let state = self.state();
-            (state.is_full(), state.changes, state.first_deadline())
+            (
+                state.is_full(self.limit),
+                state.changes,
+                state.first_deadline(),
+            )
         };
         let event_loop = ids.event_loop();
         let by = [until, first].into_iter().flatten().min();
@@ -81,8 +114,7 @@ impl PendingHandshakes {
         let mut request = pin!(request);
         std::future::poll_fn(|context| {
             match handshakes.as_mut().poll(context) {
-                Poll::Ready(Ok(Some(Ok(stream)))) => return Poll::Ready(Ok(Step::Stream(stream))),
-                Poll::Ready(Ok(_)) => return Poll::Ready(Ok(Step::Again)),
+                Poll::Ready(Ok(outcome)) => return Poll::Ready(Step::after(outcome)),
                 Poll::Ready(Err(Error::DeadlinePassed)) if by != until => {
                     self.state().expire(event_loop.now());
                     return Poll::Ready(Ok(Step::Again));
@@ -98,10 +130,15 @@ impl PendingHandshakes {
         .await
     }
 
-    /// Accepts a request. What fails on this side is an error, such as memory that cannot be
-    /// registered.
-    fn begin(&self, ids: &ListeningIds, request: Request, options: &StreamOptions) -> Result<()> {
-        let attempt = Attempt::until(ids.event_loop(), ACCEPT_DEADLINE.into(), Target::default());
+    /// Begins to accept a request. What fails on this side is an error, such as memory that cannot
+    /// be registered.
+    pub(super) fn begin(
+        &self,
+        ids: &ListeningIds,
+        request: Request,
+        options: &StreamOptions,
+    ) -> Result<()> {
+        let attempt = Attempt::until(ids.event_loop(), self.deadline, Target::default());
         let begun = PendingStream::begin(attempt, request, ConnParam::new(), options);
         let pending = match begun {
             Ok(pending) => pending,
@@ -116,18 +153,53 @@ impl PendingHandshakes {
         Ok(())
     }
 
+    /// Wakes `waker` when a peer asks to connect, or something comes for one that is being accepted.
+    pub(super) fn register(&self, ids: &ListeningIds, key: u64, waker: &Waker) {
+        ids.register(key, waker);
+        HandshakeSource::new(self).register(key, waker);
+    }
+
+    /// Removes a waiter.
+    pub(super) fn deregister(&self, ids: &ListeningIds, key: u64) {
+        ids.deregister(key);
+        HandshakeSource::new(self).deregister(key);
+    }
+
+    /// A stream that is established by what has come.
+    pub(super) fn take_stream(&self) -> Result<Option<StreamHandle>> {
+        loop {
+            let Some(outcome) = HandshakeSource::new(self).take() else {
+                return Ok(None);
+            };
+            if let Step::Stream(stream) = Step::after(outcome)? {
+                return Ok(Some(stream));
+            }
+        }
+    }
+
+    pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds) {
+        let mut state = self.state();
+        if !state.pending.is_empty() {
+            state.expire(ids.event_loop().now());
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.state().is_full(self.limit)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn is_full(&self) -> bool {
-        self.pending.len() >= MAX_HANDSHAKES
+    fn is_full(&self, limit: usize) -> bool {
+        self.pending.len() >= limit
     }
 
     fn first_deadline(&self) -> Option<Instant> {
-        let deadlines = self.pending.iter().map(|one| one.accepting().attempt.until);
+        let deadlines = self.pending.iter().map(|one| one.attempt().until);
         deadlines.flatten().min()
     }
 
@@ -142,30 +214,29 @@ impl State {
     /// Gives up on peers that have not completed their handshake in time.
     fn expire(&mut self, now: Instant) {
         self.pending.retain(|one| {
-            let until = one.accepting().attempt.until;
+            let until = one.attempt().until;
             until.is_none_or(|until| until > now)
         });
     }
 
-    /// The outcome of a handshake that has ended.
-    fn next(&mut self) -> Option<Result<StreamHandle>> {
+    /// The outcome of a handshake that has ended. A handshake that goes on may have another queue,
+    /// which counts as a change.
+    fn next(&mut self) -> (Option<Result<StreamHandle>>, bool) {
+        let mut has_changed = false;
         for index in 0..self.pending.len() {
-            while let Some(event) = self
-                .pending
-                .get(index)
-                .and_then(|one| one.accepting().id.queue().pop())
-            {
+            while let Some(event) = self.pending.get(index).and_then(|one| one.queue().pop()) {
                 match self.pending.swap_remove(index).handle(event) {
                     Ok(pending) => {
                         self.pending.push(pending);
                         let last = self.pending.len() - 1;
                         self.pending.swap(index, last);
+                        has_changed = true;
                     }
-                    Err(outcome) => return Some(outcome),
+                    Err(outcome) => return (Some(outcome), has_changed),
                 }
             }
         }
-        None
+        (None, has_changed)
     }
 }
 
@@ -175,30 +246,36 @@ struct HandshakeSource<'a> {
     changes: u64,
 }
 
+impl<'a> HandshakeSource<'a> {
+    fn new(all: &'a PendingHandshakes) -> Self {
+        let changes = all.state().changes;
+        Self { all, changes }
+    }
+}
+
 impl WaitSource for HandshakeSource<'_> {
     /// `None` if a handshake was added, or has made room.
     type Item = Option<Result<StreamHandle>>;
 
     fn take(&mut self) -> Option<Self::Item> {
         let mut state = self.all.state();
-        let was_full = state.is_full();
-        if let Some(outcome) = state.next() {
-            let wakers = if was_full {
-                state.changed()
-            } else {
-                Vec::new()
-            };
-            drop(state);
-            wakers.into_iter().for_each(Waker::wake);
-            return Some(Some(outcome));
-        }
-        (state.changes != self.changes).then_some(None)
+        let was_full = state.is_full(self.all.limit);
+        let (outcome, has_changed) = state.next();
+        let wakers = if has_changed || (was_full && outcome.is_some()) {
+            state.changed()
+        } else {
+            Vec::new()
+        };
+        let is_changed = state.changes != self.changes;
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        outcome.map(Some).or_else(|| is_changed.then_some(None))
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
         let mut state = self.all.state();
         for pending in &state.pending {
-            pending.accepting().id.queue().register(key, waker);
+            pending.queue().register(key, waker);
         }
         let replaced = state.waiters.add(key, waker);
         drop(state);
@@ -208,7 +285,7 @@ impl WaitSource for HandshakeSource<'_> {
     fn deregister(&mut self, key: u64) {
         let mut state = self.all.state();
         for pending in &state.pending {
-            pending.accepting().id.queue().deregister(key);
+            pending.queue().deregister(key);
         }
         let waiter = state.waiters.remove(key);
         drop(state);

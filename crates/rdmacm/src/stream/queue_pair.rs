@@ -377,11 +377,11 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
 
     /// Moving it to INIT posts all receive requests.
     ///
-    /// With keep-alives, requests to a dead peer must fail at some time: on the accepting
-    /// side too, whose retries the connecting side chooses.
+    /// Writes to a dead peer must fail at some time: on the accepting side too, whose retries
+    /// the connecting side chooses.
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         let mut attr = *attr;
-        if self.options.keep_alive.is_some() && attr.retry_count == ENDLESS_RETRIES {
+        if attr.retry_count == ENDLESS_RETRIES {
             attr.retry_count = ENDLESS_RETRIES - 1;
         }
         if self.receives.is_shared() {

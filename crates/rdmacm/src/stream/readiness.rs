@@ -1,14 +1,12 @@
 //! Waiting for a stream with `poll(2)`.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use nix::sys::eventfd::{EfdFlags, EventFd};
-
 use super::connection::StreamConnection;
+use super::descriptor::Descriptor;
 use super::status::StreamInterest;
 use crate::error::Result;
 use crate::event_loop::EventLoop;
@@ -18,14 +16,7 @@ use crate::stage::Stage;
 /// something to read, or the stream was woken after a call that would have waited.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    epoll: Epoll,
-    woken: Arc<Woken>,
-}
-
-/// A descriptor that is readable while a direction is worth a look.
-#[derive(Debug)]
-struct Woken {
-    event: EventFd,
+    descriptor: Descriptor,
     directions: Mutex<Directions>,
 }
 
@@ -61,7 +52,19 @@ impl Directions {
     }
 }
 
-impl Woken {
+impl Readiness {
+    fn new(event_loop: &EventLoop) -> io::Result<Arc<Self>> {
+        let directions = Mutex::new(Directions {
+            reading: Attention::None,
+            writing: Attention::None,
+            is_new: true,
+        });
+        Ok(Arc::new(Self {
+            descriptor: Descriptor::new(event_loop)?,
+            directions,
+        }))
+    }
+
     /// Each statement leaves the directions consistent, so it is after a panic as well.
     fn directions(&self) -> MutexGuard<'_, Directions> {
         self.directions
@@ -69,12 +72,12 @@ impl Woken {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the descriptor readable or not. Fails only if it is so already.
+    /// Makes the descriptor readable or not.
     fn publish(&self, directions: &Directions) {
         if directions.are_ready() {
-            let _ = self.event.write(1);
+            self.descriptor.set_mark();
         } else {
-            let _ = self.event.read();
+            self.descriptor.clear_mark();
         }
     }
 
@@ -87,7 +90,7 @@ impl Woken {
     }
 }
 
-impl Wake for Woken {
+impl Wake for Readiness {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -105,30 +108,11 @@ impl Wake for Woken {
     }
 }
 
-impl Readiness {
-    /// Readable at first: nobody has looked yet.
-    fn new(event_loop: &EventLoop) -> io::Result<Self> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let event = EventFd::from_value_and_flags(1, flags)?;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        for descriptor in [event.as_fd(), event_loop.readiness()] {
-            epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-        }
-        let directions = Mutex::new(Directions {
-            reading: Attention::None,
-            writing: Attention::None,
-            is_new: true,
-        });
-        let woken = Arc::new(Woken { event, directions });
-        Ok(Self { epoll, woken })
-    }
-}
-
 impl StreamConnection {
     /// A descriptor that is readable while something may have come for the stream.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         match self.readiness.get() {
-            Some(readiness) => readiness.epoll.0.as_fd(),
+            Some(readiness) => readiness.descriptor.fd(),
             None => self.event_loop().readiness(),
         }
     }
@@ -141,7 +125,7 @@ impl StreamConnection {
         let new = Readiness::new(self.event_loop())?;
         // Another thread may have made one meanwhile.
         let readiness = self.readiness.get_or_init(|| new);
-        let waker = Waker::from(Arc::clone(&readiness.woken));
+        let waker = Waker::from(Arc::clone(readiness));
         self.queue_pair().status().wake_descriptor(waker);
         Ok(())
     }
@@ -152,10 +136,8 @@ impl StreamConnection {
         if self.queue_pair().device().context().is_in_child() {
             return;
         }
-        if let Some(Readiness { epoll, woken }) = self.readiness.get() {
-            for descriptor in [woken.event.as_fd(), self.event_loop().readiness()] {
-                let _ = epoll.delete(descriptor);
-            }
+        if let Some(readiness) = self.readiness.get() {
+            readiness.descriptor.end(self.event_loop());
         }
     }
 
@@ -168,7 +150,7 @@ impl StreamConnection {
                 StreamInterest::Readable => Attention::Due,
                 _ => Attention::None,
             };
-            readiness.woken.set(interest, attention);
+            readiness.set(interest, attention);
         }
     }
 
@@ -184,7 +166,7 @@ impl StreamConnection {
         let event_loop = self.event_loop();
         let failures = event_loop.failures();
         if let Some(readiness) = self.readiness.get() {
-            readiness.woken.set(interest, Attention::Waiting);
+            readiness.set(interest, Attention::Waiting);
             self.queue_pair().arm_and_look(interest);
         }
         event_loop.run_once();

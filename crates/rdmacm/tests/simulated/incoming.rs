@@ -100,6 +100,39 @@ fn a_failed_accept_does_not_end_a_listener() {
     }
 }
 
+/// The kernel would sleep for the host's answer when the queue pair moves to RTR.
+#[test]
+fn a_peer_whose_host_does_not_answer_is_unreachable() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(&node(&hosts.server));
+    let client = node(&hosts.client);
+    let connect = || hosts.connector(&client).connect_with(&hosts.client_pairs);
+    thread::scope(|scope| {
+        let connecting = scope.spawn(connect);
+        let request = listener.accept(None).unwrap();
+        hosts.client.set_link_up("rxe0", false);
+        let error = request.accept_with(&hosts.server_pairs).unwrap_err();
+        assert_eq!(error.stage(), Stage::Establish);
+        assert!(error.is_unreachable(), "{error}");
+        assert!(error.elapsed() <= 2 * SECOND, "{error}");
+        connecting.join().unwrap().unwrap_err();
+    });
+    hosts.client.set_link_up("rxe0", true);
+    // A host that has answered of late is not asked again.
+    for refuses in [false, true] {
+        let commands = [CommandNumber::RESOLVE_IP, CommandNumber::RESOLVE_ADDR];
+        for command in commands.into_iter().filter(|_| refuses) {
+            hosts.server.fail_next(command, 1, libc::EIO);
+        }
+        thread::scope(|scope| {
+            let connecting = scope.spawn(connect);
+            let request = listener.accept(None).unwrap();
+            drop(request.accept_with(&hosts.server_pairs).unwrap());
+            drop(connecting.join().unwrap());
+        });
+    }
+}
+
 #[test]
 fn removing_the_device_ends_a_listener() {
     for hosts in Hosts::each() {

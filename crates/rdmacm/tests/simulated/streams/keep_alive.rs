@@ -53,6 +53,25 @@ fn a_link_that_is_down_wakes_a_reader() {
     expect_loss(&client);
 }
 
+/// Without keep-alives. Seven retries would have no limit.
+#[test]
+fn writes_to_a_lost_peer_fail_on_both_sides() {
+    let hosts = Hosts::new(roce(), "rxe0");
+    let (client, server) = hosts.connect();
+    hosts.server.set_link_up(hosts.device, false);
+    for mut stream in [&client, &server] {
+        stream.write_all(b"lost").unwrap();
+        let error = stream.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        let cause = cause_of(&error);
+        let Cause::Request(request) = cause.cause() else {
+            panic!("{error}");
+        };
+        assert_eq!(request.status, WcStatus::RETRY_EXC_ERR);
+        assert!(cause.elapsed() < DETECTION.end, "{error}");
+    }
+}
+
 /// The client has asked for seven retries, which have no limit.
 #[test]
 fn the_accepting_side_notices_a_lost_peer() {

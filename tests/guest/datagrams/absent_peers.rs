@@ -1,0 +1,56 @@
+//! Datagrams to peers that are not there, as senders may claim to be.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use rdmacm::{BlockingExecutor, BlockingTask, Cause, DatagramSocket, Node, Stage};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
+
+use super::{asked, bound};
+use rdmacm_tests_macros::case;
+
+/// Counts its tasks.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl BlockingExecutor for Counting {
+    fn spawn(&self, task: BlockingTask) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        thread::spawn(task);
+    }
+}
+
+/// The kernel asks for each of them for a second.
+#[case(alone, needs(Datagrams))]
+fn sending_to_many_occupies_no_threads(site: &Site) {
+    const ABSENT: u32 = 100;
+    let executor = Arc::new(Counting::default());
+    let node = Node::options().executor(executor.clone()).open().unwrap();
+    let options = DatagramSocket::options().with_node(&node);
+    let socket = options.bind(site.v4(0)).unwrap();
+    socket.set_deadline(PATIENCE);
+    let (_, to) = asked(site, &bound(site));
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for number in 0..ABSENT {
+            let ip = Ipv4Addr::from(u32::from(site.silent) + number);
+            let mut absent = to;
+            absent.ah_attr.grh.destination_gid = ip.to_ipv6_mapped().octets();
+            let socket = &socket;
+            scope.spawn(move || {
+                let error = socket.send_to(b"lost", &absent).unwrap_err();
+                assert_eq!(error.stage(), Stage::Send);
+                assert!(matches!(error.cause(), Cause::Event(_)), "{error}");
+                assert!(error.is_unreachable(), "{error}");
+            });
+        }
+        // Nobody waits for them.
+        socket.send_to(b"found", &to).unwrap();
+        socket.flush().unwrap();
+    });
+    assert!(start.elapsed() < 10 * SECOND, "{:?}", start.elapsed());
+    assert_eq!(executor.0.load(Ordering::Acquire), 0);
+}
