@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// Leaves the guests out
     #[arg(long)]
     quick: bool,
-    /// Only the guest suite of this kernel: `stock`, `new` or the path of a
-    /// bzImage
+    /// The checks on the host, and the guests of this kernel only: `stock`, `new` or the path
+    /// of a bzImage
     #[arg(long, value_name = "KERNEL", conflicts_with = "quick")]
     kernel: Option<Choice>,
     /// The modules (`/lib/modules/RELEASE`) of the kernel image

@@ -1,7 +1,7 @@
 //! The Linux RDMA connection manager in pure Rust.
 //!
-//! * **Blocking**, here: [`Connector`] and [`Listener`] make connections, and every call has a
-//!   deadline.
+//! * **Blocking**, here: [`Connector`] and [`Listener`] make connections. Connecting, accepting
+//!   and closing have deadlines; transfers have one if you set it.
 //! * **Asynchronous**: the same names and methods in `tokio` (feature `tokio`), or for any
 //!   runtime in [`asynchronous`].
 //! * **Events**: [`core`] has event channels, ids and the kernel's commands, for event loops.
@@ -11,10 +11,10 @@
 //!
 //! With the feature `verbs`, which is on by default, `Connection` sends and receives messages
 //! on soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream as a
-//! TCP stream is, and its peer may be a program that uses librdmacm's rsockets. `Endpoint` has a queue pair that
-//! the caller posts to, and `DatagramSocket` sends and receives unreliable datagrams, to peers
-//! and multicast groups; `RdmaDatagram` does so as a UDP socket does, between IP addresses and
-//! ports.
+//! TCP stream is, and its peer may be a program that uses librdmacm's rsockets. `Endpoint` has
+//! a queue pair that the caller posts to, and `DatagramSocket` sends and receives unreliable
+//! datagrams, to peers and multicast groups; `RdmaDatagram` does so as a UDP socket does,
+//! between IP addresses and ports.
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]

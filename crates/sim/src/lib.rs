@@ -5,8 +5,8 @@
 //! A [`Host`] is a machine with RDMA devices ([`Adapter`]).
 //! [`Host::channel`] opens an [`EventChannel`](rdmacm_core::EventChannel) on it, and
 //! [`Host::open`] the file below one, in place of `/dev/infiniband/rdma_cm`.
-//! [`DeviceSource::open`](rdmacm_verbs::DeviceSource::open) opens one of its RoCE devices, in
-//! place of `/dev/infiniband/uverbsN`.
+//! [`DeviceSource::open`](rdmacm_verbs::DeviceSource::open) opens one of its RoCE or iWARP
+//! devices, in place of `/dev/infiniband/uverbsN`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -67,8 +67,9 @@
 //! which `/proc/self/task` says: a thread that works, or is about to, is not overtaken by
 //! another one's deadline. A thread that has never used the fabric, such as one of another
 //! test, delays it until it has computed for the [idle time](Fabric::set_idle_time), 20 ms
-//! in which nothing has happened on the fabric. A wait without a deadline for what never
-//! happens never ends, as with the kernel. A runtime with its own timers uses
+//! in which nothing has happened on the fabric. A thread that has used the fabric delays it
+//! fifty times as long. A wait without a deadline for what never happens never ends, as
+//! with the kernel. A runtime with its own timers uses
 //! [`next_due`](rdmacm_core::ucma::UcmaFile::next_due) and
 //! [`advance_to`](rdmacm_core::ucma::UcmaFile::advance_to).
 

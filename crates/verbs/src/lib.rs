@@ -22,9 +22,11 @@
 //! * Every error names the operation, the kernel's command, the error number and the
 //!   likely cause if the number has one. A failed request names its operation, the
 //!   device's status and its meaning.
-//! * The kernel compares the caller's credentials with those of the open: after `setuid`,
-//!   `capset` or `fork` every command fails with `EACCES`, also destroying. Open the
-//!   context afterwards. Memory that a device may still use for that reason is leaked.
+//! * The kernel compares the caller's credentials with those of the open: after `setuid` or
+//!   `capset` every command fails with `EACCES`, also destroying. Open the context
+//!   afterwards. Memory that a device may still use for that reason is kept until the
+//!   context is closed. In a forked child the context counts as closed: commands fail with
+//!   [`Error::Gone`].
 //!
 //! # A message
 //! ```no_run
