@@ -14,7 +14,10 @@ pub(crate) struct RequestSources<C> {
 
 /// The request sources of a channel, kept open while one of its readers reads an event: when
 /// the file of a source is closed, the kernel may give the numbers of its children to other ids.
-pub(crate) struct HeldSources<C> {
+pub(crate) struct HeldSources<C>(Option<Box<Held<C>>>);
+
+/// Those of a channel that has had any.
+struct Held<C> {
     recorded: usize,
     channels: Vec<Arc<C>>,
 }
@@ -22,7 +25,7 @@ pub(crate) struct HeldSources<C> {
 impl<C> HeldSources<C> {
     /// The channels, the latest first.
     pub(super) fn latest_first(&self) -> impl Iterator<Item = &Arc<C>> {
-        self.channels.iter().rev()
+        self.0.iter().flat_map(|held| held.channels.iter().rev())
     }
 }
 
@@ -44,24 +47,22 @@ impl<C> RequestSources<C> {
         if self.recorded.load(Ordering::Acquire) != 0 {
             return self.hold_known();
         }
-        HeldSources {
-            recorded: 0,
-            channels: Vec::new(),
-        }
+        HeldSources(None)
     }
 
     #[cold]
     fn hold_known(&self) -> HeldSources<C> {
         let known = self.known();
-        HeldSources {
+        HeldSources(Some(Box::new(Held {
             recorded: self.recorded.load(Ordering::Acquire),
             channels: known.iter().filter_map(Weak::upgrade).collect(),
-        }
+        })))
     }
 
     /// Whether no source has been recorded since these were.
     pub(super) fn are_all(&self, held: &HeldSources<C>) -> bool {
-        self.recorded.load(Ordering::Acquire) == held.recorded
+        let then = held.0.as_ref().map_or(0, |held| held.recorded);
+        self.recorded.load(Ordering::Acquire) == then
     }
 
     /// The list is valid between any two statements, so a panic that poisons the lock leaves it

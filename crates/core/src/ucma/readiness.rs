@@ -120,10 +120,25 @@ impl Readiness {
     ) -> io::Result<bool> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let eventfd = readable(self.eventfd()?.as_fd());
-        let mut fds = [eventfd, readable(ucma), readable(other.unwrap_or(ucma))];
-        let count = if other.is_some() { 3 } else { 2 };
-        match poll(&mut fds[..count], timeout(left)) {
-            Ok(_) => Ok(fds[0].any() == Some(true) && self.take_wake_or_clear()),
+        match other {
+            None => self.wait_for([eventfd, readable(ucma)], left),
+            Some(other) => self.wait_for([eventfd, readable(ucma), readable(other)], left),
+        }
+    }
+
+    /// The first is the eventfd.
+    fn wait_for<const N: usize>(
+        &self,
+        mut fds: [PollFd<'_>; N],
+        left: Option<Duration>,
+    ) -> io::Result<bool> {
+        match poll(&mut fds, timeout(left)) {
+            Ok(_) => {
+                let is_set = fds
+                    .first()
+                    .is_some_and(|eventfd| eventfd.any() == Some(true));
+                Ok(is_set && self.take_wake_or_clear())
+            }
             // The caller checks its deadline and waits again.
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
