@@ -1,0 +1,88 @@
+//! Peers that say that the kernel should send to a host that is not there.
+
+use std::time::{Duration, Instant};
+
+use rdmacm::Stage;
+use rdmacm::core::{ConnParam, Gid, PathData};
+use rdmacm::tokio::{Listener, RdmaListener};
+use rdmacm_tests::{PATIENCE, Site, free_qp_number};
+use rdmacm_tests_macros::case;
+use tokio::time::{interval, timeout};
+
+use crate::connector::asynchronous::on_one_thread;
+
+/// Asks to connect, with this private data.
+fn ask(site: &Site, port: u16, private_data: &[u8]) -> impl Sized + use<> {
+    let address = site.v4(port);
+    let channel = site.channel();
+    let mut path = site.routed(&channel, address).path_records().unwrap()[0];
+    path.flags = PathData::USABLE;
+    path.record.sgid = Gid::from(site.silent.to_ipv6_mapped());
+    let id = site.resolved(&channel, address);
+    id.set_ib_path(&[path]).unwrap();
+    let param = ConnParam::new().qp_number(free_qp_number());
+    id.connect(param.private_data(private_data).unwrap())
+        .unwrap();
+    (channel, id)
+}
+
+/// How long the runtime's only thread was busy at most, without end.
+async fn watch(longest: &mut Duration) {
+    let mut ticks = interval(Duration::from_millis(5));
+    let mut last = Instant::now();
+    loop {
+        ticks.tick().await;
+        *longest = last.elapsed().max(*longest);
+        last = Instant::now();
+    }
+}
+
+/// The kernel asks for the host for a second when the queue pair moves to RTR, and the thread that
+/// has moved it sleeps meanwhile.
+#[case(alone, needs(CmResponse))]
+fn a_request_of_an_absent_host_blocks_no_thread(site: &Site) {
+    const SLEEP: Duration = Duration::from_millis(900);
+    on_one_thread().block_on(async {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        let _asking = ask(site, listener.local_addr().port(), b"");
+        let incoming = listener.accept(PATIENCE).await.unwrap();
+        let mut longest = Duration::ZERO;
+        let accepted = tokio::select! {
+            accepted = incoming.accept() => accepted,
+            () = watch(&mut longest) => unreachable!("it never ends"),
+        };
+        let error = accepted.unwrap_err();
+        assert_eq!(error.stage(), Stage::Establish);
+        assert!(error.is_unreachable(), "{error}");
+        assert!(error.elapsed() >= SLEEP, "{error}");
+        assert!(longest < SLEEP, "{longest:?}");
+    });
+}
+
+/// And streams that come meanwhile are accepted.
+#[case(alone, needs(CmResponse))]
+fn a_stream_of_an_absent_host_is_given_up(site: &Site) {
+    let mut handshake = [0; 40];
+    (handshake[0], handshake[23]) = (1, 2);
+    on_one_thread().block_on(async {
+        let listener = RdmaListener::bind(site.v4(0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let _asking: Vec<_> = std::iter::repeat_with(|| ask(site, address.port(), &handshake))
+            .take(10)
+            .collect();
+        let connect = tokio::spawn(rdmacm::tokio::RdmaStream::connect(address));
+        let accepting = async {
+            let (stream, peer) = listener.accept().await.unwrap();
+            assert_eq!(peer.ip(), site.v4);
+            stream
+        };
+        let start = Instant::now();
+        let accepted = timeout(PATIENCE, accepting).await.unwrap();
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            start.elapsed()
+        );
+        drop((accepted, connect.await.unwrap().unwrap()));
+    });
+}
