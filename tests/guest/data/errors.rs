@@ -1,5 +1,8 @@
 //! Requests that fail: their status, and the return of their memory.
 
+use std::sync::Barrier;
+use std::thread;
+
 use rdmacm_core::{AccessFlags, EventKind, QpType};
 use rdmacm_tests::{PATIENCE, Side, Site, Soft};
 use rdmacm_verbs::{
@@ -318,4 +321,28 @@ fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     };
     assert_eq!(flushed(client.send_queue()), [send.unwrap()]);
     assert_eq!(flushed(queue), [first, receive.unwrap()]);
+}
+
+/// On rxe, the move to the error state flushes the receive requests that are there, and no later
+/// one.
+#[case]
+fn requests_that_are_posted_during_the_move_to_the_error_state_return(site: &Site) {
+    for _ in 0..10 {
+        let pair = roomy(site);
+        let client = &pair.client.queue_pair;
+        let posting = Barrier::new(2);
+        let posted = thread::scope(|scope| {
+            let posting_thread = scope.spawn(|| {
+                posting.wait();
+                std::iter::from_fn(|| client.post_receive(room(client, 4)).ok()).count()
+            });
+            posting.wait();
+            client.fail().unwrap();
+            posting_thread.join().unwrap()
+        });
+        for _ in 0..posted {
+            let error = received(client).result().unwrap_err();
+            assert!(error.is_flush(), "{error}");
+        }
+    }
 }
