@@ -3,6 +3,7 @@
 pub(crate) mod apt;
 mod cache;
 mod image;
+mod mended;
 mod modules;
 mod new;
 mod role;
@@ -163,7 +164,7 @@ impl std::fmt::Display for Kernel {
 fn fits(role: Role) -> anyhow::Result<String> {
     match role {
         Role::Stock => host_packages::debian_codename(),
-        Role::New => Ok(new::CONFIG.to_owned()),
+        Role::New => Ok(new::fits()),
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use crate::host_packages::{self, Need};
 use crate::kernel::apt::{self, Apt, Package};
 use crate::kernel::cache::{Cache, DEBS, Record};
-use crate::kernel::{HEADERS, IMAGE, Role, image};
+use crate::kernel::{HEADERS, IMAGE, Role, image, mended};
 use crate::process;
 
 const SUITE: &str = "trixie-backports";
@@ -19,7 +19,7 @@ const OLDEST: (u32, u32) = (6, 18);
 /// How many sources to try: each takes minutes.
 const MAX_TRIES: usize = 3;
 /// The configuration fragment, merged over `tinyconfig`.
-pub(crate) const CONFIG: &str = include_str!("../../kernel.config");
+const CONFIG: &str = include_str!("../../kernel.config");
 
 /// Builds the newest kernel, unless it is the cached one.
 pub(crate) fn make_newest(
@@ -92,6 +92,7 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
             .arg(&tarball),
     )?;
     let tree = work.join(&source.name);
+    mended::mend(&tree)?;
 
     let built = cache.empty("made")?;
     build(&tree, &built)?;
@@ -101,12 +102,17 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
     let record = Record {
         version,
         release,
-        fits: CONFIG.to_owned(),
+        fits: fits(),
     };
     let folder = cache.store(&built, Role::New.as_str(), &record)?;
     fs::remove_dir_all(&work).context("clean up")?;
     fs::remove_dir_all(cache.path(DEBS)).context("clean up")?;
     Ok((folder, record))
+}
+
+/// What a cached kernel was built with.
+pub(crate) fn fits() -> String {
+    format!("{CONFIG}{}", mended::NAME)
 }
 
 /// Configures and builds the tree, and copies the needed files.
