@@ -20,13 +20,11 @@ pub(crate) const NAME: &str = "# cma_release_dev puts the GID before the device\
 pub(crate) fn mend(tree: &Path) -> anyhow::Result<()> {
     let path = tree.join(FILE);
     let source = fs::read_to_string(&path).with_context(|| format!("read {FILE}"))?;
-    match reordered(&source) {
-        Some(mended) => fs::write(&path, mended).with_context(|| format!("write {FILE}")),
-        None => {
-            eprintln!("  {FILE}: nothing to mend");
-            Ok(())
-        }
-    }
+    let Some(mended) = reordered(&source) else {
+        eprintln!("  {FILE}: nothing to mend");
+        return Ok(());
+    };
+    fs::write(&path, mended).with_context(|| format!("write {FILE}"))
 }
 
 /// The source with the two statements about the device at the end of the function, before the
