@@ -67,13 +67,29 @@ impl Pair {
         self.networks[1 - from].push_back(Delivery::word(word));
     }
 
+    /// The device places the next write that it has not placed, and acknowledges it. The message
+    /// that reports it arrives later.
+    fn place(&mut self, at: usize) {
+        let next = self.networks[at].iter_mut().find(|one| !one.is_placed());
+        if let Some(delivery) = next {
+            self.sides[at].place(delivery);
+            self.sides[1 - at].acknowledged(delivery.placed());
+        }
+    }
+
     /// Something arrives, if anything is on its way, and is acknowledged.
     fn deliver(&mut self, at: usize) -> bool {
+        if self.networks[at]
+            .front()
+            .is_some_and(|one| !one.is_placed())
+        {
+            self.place(at);
+        }
         let Some(delivery) = self.networks[at].pop_front() else {
             return false;
         };
         self.sides[at].arrive(&delivery);
-        self.sides[1 - at].acknowledged(&delivery);
+        self.sides[1 - at].acknowledged(delivery.reported());
         self.update(at);
         true
     }

@@ -29,14 +29,41 @@ pub(crate) struct Setup {
     pub(crate) map_entries: u16,
 }
 
-/// What one request does at the other side.
+/// What one message does at the other side, with the write that it reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    write: Option<(u64, u32, Vec<u8>)>,
+    write: Option<Write>,
     word: u32,
     /// Whether it takes a credit.
     is_data: bool,
     /// The requests of the sender that complete with it.
+    requests: u32,
+    ring_bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    address: u64,
+    key: u32,
+    bytes: Vec<u8>,
+    is_placed: bool,
+}
+
+impl Write {
+    fn new(address: u64, key: u32, bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            address,
+            key,
+            bytes: bytes.to_vec(),
+            is_placed: false,
+        })
+    }
+}
+
+/// Requests that have completed, and the bytes of the send ring that they were made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledgement {
+    is_data: bool,
     requests: u32,
     ring_bytes: u32,
 }
@@ -55,6 +82,30 @@ impl Delivery {
             ring_bytes: 0,
         }
     }
+
+    /// Whether there is nothing to place, or it is.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.write.as_ref().is_none_or(|write| write.is_placed)
+    }
+
+    /// What the write acknowledges: the first of the requests.
+    pub(crate) fn placed(&self) -> Acknowledgement {
+        Acknowledgement {
+            is_data: self.is_data,
+            requests: self.requests.min(1),
+            ring_bytes: self.ring_bytes,
+        }
+    }
+
+    /// What the message acknowledges: the others.
+    pub(crate) fn reported(&self) -> Acknowledgement {
+        let placed = u32::from(self.write.is_some()).min(self.requests);
+        Acknowledgement {
+            is_data: self.is_data,
+            requests: self.requests - placed,
+            ring_bytes: 0,
+        }
+    }
 }
 
 /// A side of a stream.
@@ -69,7 +120,7 @@ pub(crate) struct Side {
     send_bytes: Vec<u8>,
     control_requests: u32,
     /// Acknowledged by the peer's device, not polled yet.
-    acknowledged: VecDeque<Delivery>,
+    acknowledged: VecDeque<Acknowledgement>,
     /// The map entries that were reported.
     pub(crate) maps: Vec<(u16, MapEntry)>,
 }
@@ -177,7 +228,7 @@ impl Side {
             let source = &mut self.send_bytes[offset as usize..][..length];
             source.copy_from_slice(&data[sent..][..length]);
             network.push_back(Delivery {
-                write: Some((write.address, write.key, source.to_vec())),
+                write: Write::new(write.address, write.key, source),
                 word: write.message.encode().unwrap(),
                 is_data: true,
                 requests: self.setup.transport.requests_per_write(),
@@ -201,7 +252,7 @@ impl Side {
             return false;
         };
         network.push_back(Delivery {
-            write: Some((write.address, write.key, bytes.to_vec())),
+            write: Write::new(write.address, write.key, &bytes),
             word: write.message.encode().unwrap(),
             is_data: true,
             requests: self.setup.transport.requests_per_write(),
@@ -237,7 +288,7 @@ impl Side {
             network.push_back(Delivery {
                 write: update
                     .announcement
-                    .map(|(address, key, bytes)| (address, key, bytes.to_vec())),
+                    .and_then(|(address, key, bytes)| Write::new(address, key, &bytes)),
                 word: update.message.encode().unwrap(),
                 is_data: false,
                 requests,
@@ -246,12 +297,17 @@ impl Side {
         }
     }
 
-    /// A request of the peer arrives.
-    pub(crate) fn arrive(&mut self, delivery: &Delivery) {
-        if let Some((address, key, bytes)) = &delivery.write {
-            self.memory(*address, *key, bytes.len())
-                .copy_from_slice(bytes);
+    /// The device places a write of the peer.
+    pub(crate) fn place(&mut self, delivery: &mut Delivery) {
+        if let Some(write) = &mut delivery.write {
+            write.is_placed = true;
+            self.memory(write.address, write.key, write.bytes.len())
+                .copy_from_slice(&write.bytes);
         }
+    }
+
+    /// A message of the peer arrives.
+    pub(crate) fn arrive(&mut self, delivery: &Delivery) {
         let word = self
             .setup
             .transport
@@ -290,18 +346,20 @@ impl Side {
     }
 
     /// The peer's device has a request of this side.
-    pub(crate) fn acknowledged(&mut self, delivery: &Delivery) {
-        self.acknowledged.push_back(delivery.clone());
+    pub(crate) fn acknowledged(&mut self, requests: Acknowledgement) {
+        if requests.requests != 0 {
+            self.acknowledged.push_back(requests);
+        }
     }
 
     pub(crate) fn complete(&mut self, requests: usize) {
         let count = requests.min(self.acknowledged.len());
-        for delivery in self.acknowledged.drain(..count) {
-            self.send_ring.release(delivery.ring_bytes);
-            if delivery.is_data {
-                self.sender.as_mut().unwrap().completed(delivery.requests);
+        for done in self.acknowledged.drain(..count) {
+            self.send_ring.release(done.ring_bytes);
+            if done.is_data {
+                self.sender.as_mut().unwrap().completed(done.requests);
             } else {
-                self.control_requests += delivery.requests;
+                self.control_requests += done.requests;
             }
         }
     }

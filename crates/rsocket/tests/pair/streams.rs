@@ -44,6 +44,8 @@ prop_compose! {
 enum Step {
     Write(usize, usize),
     Read(usize, usize),
+    /// A write is in memory before its message arrives.
+    Place(usize),
     Deliver(usize),
     Complete(usize, usize),
     Map(usize, u16, MapEntry),
@@ -81,6 +83,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![
             (side(), 1..200_usize).prop_map(|(side, bytes)| Step::Write(side, bytes)),
             (side(), 1..200_usize).prop_map(|(side, bytes)| Step::Read(side, bytes)),
+            side().prop_map(Step::Place),
             side().prop_map(Step::Deliver),
             (side(), 1..5_usize).prop_map(|(side, count)| Step::Complete(side, count)),
             (side(), 0..4_u16, map_entry())
@@ -149,6 +152,7 @@ impl Checked {
             Step::Deliver(side) => {
                 self.pair.deliver(side);
             }
+            Step::Place(side) => self.pair.place(side),
             Step::Complete(side, count) => self.pair.complete(side, count),
             Step::Map(side, index, entry) => {
                 let is_sent = self.pair.map(side, index, entry);
@@ -168,7 +172,7 @@ impl Checked {
     fn expect_all(&self) {
         for side in 0..2 {
             assert_eq!(self.read[1 - side], self.written[side]);
-            assert_eq!(self.pair.sides[1 - side].maps, self.maps[side]);
+            assert_maps(&self.pair.sides[1 - side].maps, &self.maps[side]);
         }
     }
 
@@ -186,6 +190,15 @@ impl Checked {
                 return;
             }
         }
+    }
+}
+
+/// Each entry was reported, as it was sent or, if it was written again before, as it was later.
+fn assert_maps(reported: &[(u16, MapEntry)], sent: &[(u16, MapEntry)]) {
+    assert_eq!(reported.len(), sent.len());
+    for (position, map) in reported.iter().enumerate() {
+        assert_eq!(map.0, sent[position].0);
+        assert!(sent[position..].contains(map), "{map:?}");
     }
 }
 
