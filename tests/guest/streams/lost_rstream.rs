@@ -8,9 +8,9 @@ use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
-use super::rsocket_calls::{client, script};
+use super::fill;
+use super::rsocket_calls::{client, server};
 use super::rstream::{Counter, Test};
-use super::{fill, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -261,13 +261,7 @@ fn a_stopped_server_reads_it_all_when_it_goes_on(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
         for requests in QUEUES {
             let options = StreamOptions::new();
-            let (server, mut stream) = to_c_server(site, site.v4.into(), &options, |port| {
-                let command = "counts_as_server";
-                let mut server = script(site, rdma_core, command, port, &[requests]);
-                server.wait_for("listening");
-                server
-            });
-            stream.write_all(b"x").unwrap();
+            let (server, stream) = server(site, rdma_core, "counts", &[requests], &options);
             expect_all_is_read(server, stream);
         }
     }

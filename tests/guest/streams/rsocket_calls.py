@@ -49,7 +49,18 @@ def name_of(address, port):
     return family + struct.pack("!H4s8x", port, socket.inet_aton(address))
 
 
+def accept(address, port, options=()):
+    """Accepts one peer, and reads its first byte: siw's accepting side must not send before."""
+    listener = listen(address, port, options)
+    print("listening", flush=True)
+    stream = call("raccept", listener, None, None)
+    assert receive(stream) == 1
+    return stream
+
+
 def connect(address, port, options=(), kind=socket.SOCK_STREAM):
+    if is_server:
+        return accept(address, port, options)
     stream = opened(options, kind)
     name = name_of(address, port)
     call("rconnect", stream, name, len(name))
@@ -187,7 +198,7 @@ def listen(address, port, options):
     return listener
 
 
-def counts(stream):
+def count(stream):
     """Sends a byte, reads until the end, and prints how many bytes."""
     memory = ctypes.create_string_buffer(1 << 16)
     send(stream)
@@ -199,16 +210,8 @@ def counts(stream):
     call("rclose", stream)
 
 
-def counts_as_client(address, port, requests):
-    counts(connect(address, port, queues_of(requests)))
-
-
-def counts_as_server(address, port, requests):
-    listener = listen(address, port, queues_of(requests))
-    print("listening", flush=True)
-    stream = call("raccept", listener, None, None)
-    assert receive(stream) == 1
-    counts(stream)
+def counts(address, port, requests):
+    count(connect(address, port, queues_of(requests)))
 
 
 def outlasts(address, port, requests, received, sent, size):
@@ -258,8 +261,7 @@ COMMANDS = {
     "closes": closes,
     "echoes": echoes,
     "measures": measures,
-    "counts": counts_as_client,
-    "counts_as_server": counts_as_server,
+    "counts": counts,
     "outlasts": outlasts,
     "reads": reads,
     "writes": writes,
@@ -268,7 +270,8 @@ COMMANDS = {
     "datagram": sends_datagram,
 }
 STREAM_COMMANDS = {"maps": maps, "idle": idle}
-command, address, port, *numbers = sys.argv[1:]
+role, command, address, port, *numbers = sys.argv[1:]
+is_server = role == "server"
 port, numbers = int(port), [int(number) for number in numbers]
 if command in COMMANDS:
     sys.exit(COMMANDS[command](address, port, *numbers))

@@ -10,7 +10,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::rstream::{Test, expect_end};
-use super::{bytes, inline};
+use super::{bytes, inline, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
@@ -41,9 +41,40 @@ pub(crate) fn script(
     port: u16,
     numbers: &[usize],
 ) -> Tool {
+    script_as("client", site, rdma_core, command, port, numbers)
+}
+
+/// Starts a server that executes a command with its first client, and connects to it. The client
+/// sends a byte first.
+pub(super) fn server(
+    site: &Site,
+    rdma_core: RdmaCore,
+    command: &str,
+    numbers: &[usize],
+    options: &StreamOptions,
+) -> (Tool, RdmaStream) {
+    let (server, mut stream) = to_c_server(site, site.v4.into(), options, |port| {
+        let mut server = script_as("server", site, rdma_core, command, port, numbers);
+        server.wait_for("listening");
+        server
+    });
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"x").unwrap();
+    (server, stream)
+}
+
+fn script_as(
+    role: &str,
+    site: &Site,
+    rdma_core: RdmaCore,
+    command: &str,
+    port: u16,
+    numbers: &[usize],
+) -> Tool {
     let (address, port) = (site.v4.to_string(), port.to_string());
     let numbers: Vec<_> = numbers.iter().map(usize::to_string).collect();
-    let mut arguments = vec!["-c", SCRIPT, command, &address, &port];
+    let mut arguments = vec!["-c", SCRIPT, role, command, &address, &port];
     arguments.extend(numbers.iter().map(String::as_str));
     Tool::start_with(rdma_core, "python3", &arguments)
 }
@@ -80,26 +111,35 @@ fn mapped_regions_return_their_credits(site: &Site) {
     const CYCLES: usize = 100;
     for rdma_core in RdmaCore::preloaded_since(0) {
         let options = StreamOptions::new().receives(16).map_entries(1);
-        let (mut client, mut stream) = client(site, rdma_core, "maps", CYCLES, options);
-        stream.read_exact(&mut [0; CYCLES]).unwrap();
-        client.wait_for("done");
-        stream.close(PATIENCE).unwrap();
-        client.finish().assert_success();
+        for (mut peer, mut stream) in [
+            client(site, rdma_core, "maps", CYCLES, options.clone()),
+            server(site, rdma_core, "maps", &[CYCLES], &options),
+        ] {
+            stream.read_exact(&mut [0; CYCLES]).unwrap();
+            peer.wait_for("done");
+            stream.close(PATIENCE).unwrap();
+            peer.finish().assert_success();
+        }
     }
 }
 
 #[case(needs(Preloaded))]
-fn keep_alives_are_not_bytes_and_a_killed_client_is_noticed(site: &Site) {
+fn keep_alives_are_not_bytes_and_a_killed_peer_is_noticed(site: &Site) {
+    let options = StreamOptions::new();
     for rdma_core in RdmaCore::preloaded_since(0) {
-        let (mut client, mut stream) = client(site, rdma_core, "idle", 3, StreamOptions::new());
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        assert_eq!(byte, *b"x");
-        stream.write_all(b"y").unwrap();
-        client.wait_for("done");
-        drop(client);
-        let error = stream.read(&mut byte).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        for (mut peer, mut stream) in [
+            client(site, rdma_core, "idle", 3, options.clone()),
+            server(site, rdma_core, "idle", &[3], &options),
+        ] {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, *b"x");
+            stream.write_all(b"y").unwrap();
+            peer.wait_for("done");
+            drop(peer);
+            let error = stream.read(&mut byte).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
     }
 }
 
@@ -179,10 +219,7 @@ fn exchange_with_echoes(
     let bytes = bytes(sizes.iter().sum());
     let numbers = [&[bytes.len(), requests], inline_sizes].concat();
     let (client, listener) = start(site, rdma_core, "echoes", &numbers, options.clone());
-    for _ in inline_sizes {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let exchange = |stream: RdmaStream| {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut left = &bytes[..];
@@ -198,8 +235,23 @@ fn exchange_with_echoes(
         });
         stream.shutdown(Shutdown::Write).unwrap();
         expect_end(site, &stream);
+    };
+    for _ in inline_sizes {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        exchange(stream);
     }
     client.finish().assert_success();
+    // A server for the least and the most of them.
+    let (least, most) = (inline_sizes.first(), inline_sizes.last());
+    let sizes_of_servers = least.into_iter().chain(most.filter(|_| least != most));
+    for inline in sizes_of_servers {
+        let numbers = [bytes.len(), requests, *inline];
+        let (server, stream) = server(site, rdma_core, "echoes", &numbers, options);
+        exchange(stream);
+        server.finish().assert_success();
+    }
 }
 
 /// rstream without sizes takes minutes in an emulated guest: it measures round trips with 64 bytes
