@@ -50,13 +50,13 @@ struct Write {
 }
 
 impl Write {
-    fn new(address: u64, key: u32, bytes: &[u8]) -> Option<Self> {
-        Some(Self {
+    fn new(address: u64, key: u32, bytes: &[u8]) -> Self {
+        Self {
             address,
             key,
             bytes: bytes.to_vec(),
             is_placed: false,
-        })
+        }
     }
 }
 
@@ -228,7 +228,7 @@ impl Side {
             let source = &mut self.send_bytes[offset as usize..][..length];
             source.copy_from_slice(&data[sent..][..length]);
             network.push_back(Delivery {
-                write: Write::new(write.address, write.key, source),
+                write: Some(Write::new(write.address, write.key, source)),
                 word: write.message.encode().unwrap(),
                 is_data: true,
                 requests: self.setup.transport.requests_per_write(),
@@ -252,7 +252,7 @@ impl Side {
             return false;
         };
         network.push_back(Delivery {
-            write: Write::new(write.address, write.key, &bytes),
+            write: Some(Write::new(write.address, write.key, &bytes)),
             word: write.message.encode().unwrap(),
             is_data: true,
             requests: self.setup.transport.requests_per_write(),
@@ -288,7 +288,7 @@ impl Side {
             network.push_back(Delivery {
                 write: update
                     .announcement
-                    .and_then(|(address, key, bytes)| Write::new(address, key, &bytes)),
+                    .map(|(address, key, bytes)| Write::new(address, key, &bytes)),
                 word: update.message.encode().unwrap(),
                 is_data: false,
                 requests,
