@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use nix::pty::openpty;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use rdmacm_tests::{Site, Soft, free_port};
 
-use super::{PATIENT, check_failure};
+use super::{PATIENT, built, check_failure};
 use crate::c_tools::tool::Tool;
 use rdmacm_tests_macros::case;
 
@@ -101,6 +101,35 @@ fn a_side_with_a_terminal_ends_with_its_peer(site: &Site) {
     client.finish().assert_success();
     server.finish().assert_success();
     assert!(content(&at_server) == bytes);
+}
+
+#[case]
+fn progress_is_shown_on_a_terminal(site: &Site) {
+    let bytes = some_bytes(1_000_000);
+    let at_server = memory_file(b"");
+    let (server, port) = server(site, Stdio::null(), at_server.try_clone().unwrap());
+    let terminal = openpty(None, None).unwrap();
+    let sent = Command::new(built("rdmacm"))
+        .args(["cat", &site.v4.to_string(), "--port", &port])
+        .stdin(memory_file(&bytes))
+        .stdout(Stdio::null())
+        .stderr(terminal.slave)
+        .status();
+    assert!(sent.unwrap().success());
+    server.finish().assert_success();
+    assert!(content(&at_server) == bytes);
+    let mut shown = Vec::new();
+    // A terminal that nobody writes to any more is an error, after what was written.
+    let _ = File::from(terminal.master).read_to_end(&mut shown);
+    let shown = String::from_utf8(shown).unwrap();
+    let lines: Vec<_> = shown.split('\r').collect();
+    assert!(lines.len() > 2, "{shown:?}");
+    assert!(
+        lines[1].ends_with(" bytes sent, 0 bytes received\x1b[K"),
+        "{shown:?}"
+    );
+    // Nothing of it is left.
+    assert_eq!(lines.last(), Some(&"\x1b[K"), "{shown:?}");
 }
 
 #[case]
