@@ -217,14 +217,14 @@ pub(crate) const MEASURES: &[Measure] = &[
         .counts(Counts::Allocations)
         .c(None),
     Measure::new(Group::Streams, "round-trip-stream", 64)
-        .counts(Counts::Allocations)
+        .counts(Counts::Varying)
         .tcp("tcp-round-trip"),
-    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(Counts::Allocations),
+    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(Counts::Varying),
     Measure::new(Group::Streams, "stream-64", 512)
-        .counts(Counts::Allocations)
+        .counts(Counts::Varying)
         .tcp("tcp-64"),
     Measure::new(Group::Streams, "stream-64k", 64)
-        .counts(Counts::Allocations)
+        .counts(Counts::Varying)
         .tcp("tcp-64k")
         .bytes(KIB_64),
     Measure::new(Group::Streams, "stream-1m", 16)
