@@ -1,6 +1,6 @@
 //! Ids with their queue pairs.
 
-use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState, QpType};
+use rdmacm_abi::{AhAttr, Ece, QpAttr, QpAttrMask, QpState, QpType};
 use zerocopy::FromZeros;
 
 use crate::conn_param::ConnParam;
@@ -27,6 +27,15 @@ impl RequestAttrs {
     #[must_use]
     pub fn peer_gid(&self) -> Gid {
         Gid(self.rtr.ah_attr.grh.destination_gid)
+    }
+
+    /// The port that the device sends from, and the index of its GID.
+    #[must_use]
+    pub fn source(&self) -> (u8, u8) {
+        let AhAttr {
+            port_number, grh, ..
+        } = &self.rtr.ah_attr;
+        (*port_number, grh.source_gid_index)
     }
 }
 

@@ -114,6 +114,16 @@ impl RdmaDevice {
         .map_err(Error::devices)
     }
 
+    /// The network interface of an entry of a port's GID table, on RoCE: that of the port, or one
+    /// on top of it, such as a VLAN.
+    ///
+    /// # Errors
+    /// [`Error::Devices`]: the entry has none, or is not there.
+    pub fn gid_netdev(&self, port: u8, index: u8) -> Result<Netdev> {
+        let netdev = Sysfs::new().gid_netdev(&self.name, port, index);
+        netdev.map_err(Error::devices)
+    }
+
     /// The device's verbs node, on which queue pairs are created; `None` if it has none.
     /// One netlink request, which also makes the kernel load the module `ib_uverbs`. By
     /// netlink it needs Linux 5.3 or newer.

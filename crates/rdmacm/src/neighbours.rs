@@ -6,11 +6,11 @@
 //! answers. Peers say which host that is. So it is asked for before, by an id of the connection
 //! manager, for which nobody sleeps.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, EventKind, Gid};
+use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle};
 
 use crate::connect::{Attempt, ends_attempt};
 use crate::error::Cause;
@@ -21,12 +21,12 @@ use crate::newest::Newest;
 /// How many neighbours an event loop remembers.
 const MAX_NEIGHBOURS: usize = 256;
 
-/// How long a neighbour that has answered needs no question. The kernel knows it for longer: it
-/// is asked again after 15 seconds or more, and used meanwhile (`neigh_event_send`).
-const VALIDITY: Duration = Duration::from_secs(10);
+/// How long a neighbour that has answered needs no question: as long as the kernel waits before it
+/// doubts an answer (`delay_first_probe_time`).
+const VALIDITY: Duration = Duration::from_secs(5);
 
-/// As long as the kernel would sleep.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// As long as the kernel asks an unknown neighbour: three times, a second apart (`mcast_solicit`).
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Those that have answered of late.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Neighbours {
         answered.is_some_and(|answered| now.saturating_duration_since(answered) < VALIDITY)
     }
 
-    fn has_answered(&self, gid: Gid, now: Instant) {
+    fn record(&self, gid: Gid, now: Instant) {
         let _ = self.newest().insert(gid, now);
     }
 
@@ -59,25 +59,31 @@ pub(crate) struct NeighbourLookup {
 }
 
 impl NeighbourLookup {
-    /// Asks for the neighbour with this GID, on behalf of an id with this source address; `None` if
-    /// the kernel need not be asked.
-    pub(crate) fn begin(
-        event_loop: &Arc<EventLoop>,
-        source: impl FnOnce() -> rdmacm_core::Result<Option<CmAddr>>,
-        gid: Gid,
-    ) -> rdmacm_core::Result<Option<Self>> {
-        let Some(ip) = asked_for(gid) else {
-            return Ok(None);
-        };
-        if Neighbours::of(event_loop).is_known(gid, event_loop.now()) {
-            return Ok(None);
+    /// Asks for the neighbour to which `id` is about to send; `None` if the kernel need not be
+    /// asked, or cannot be: then sending decides.
+    pub(crate) fn begin(event_loop: &Arc<EventLoop>, id: &IdHandle, path: &Path) -> Option<Self> {
+        let ip = asked_for(path.gid)?;
+        if Neighbours::of(event_loop).is_known(path.gid, event_loop.now()) {
+            return None;
         }
-        let source = source()?.map(|source| source.with_port(0));
-        let source = source.filter(|source| source.ip().is_some_and(|own| is_alike(own, ip)));
-        let id = IdOptions::default().create(event_loop.channel())?;
-        let id = ManagedId::new(event_loop, id, EventQueue::new());
-        id.id().resolve_addr(source, (ip, ANY_PORT), TIMEOUT)?;
-        Ok(Some(Self { id, gid }))
+        let destination = match ip {
+            IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+                SocketAddrV6::new(v6, SOME_PORT, 0, path.interface(id)?).into()
+            }
+            ip => SocketAddr::from((ip, SOME_PORT)),
+        };
+        let source = id.addresses().ok()?.source;
+        let asking = IdOptions::default().create(event_loop.channel()).ok()?;
+        let asking = ManagedId::new(event_loop, asking, EventQueue::new());
+        let source = source.and_then(|source| suitable(source, destination));
+        asking
+            .id()
+            .resolve_addr(source, destination, TIMEOUT)
+            .ok()?;
+        Some(Self {
+            id: asking,
+            gid: path.gid,
+        })
     }
 
     pub(crate) fn queue(&self) -> &Arc<EventQueue> {
@@ -91,7 +97,7 @@ impl NeighbourLookup {
         };
         if event.kind() == EventKind::AddrResolved && event.failure().is_none() {
             let event_loop = self.id.event_loop();
-            Neighbours::of(event_loop).has_answered(self.gid, event_loop.now());
+            Neighbours::of(event_loop).record(self.gid, event_loop.now());
             return Some(Ok(()));
         }
         ends_attempt(event).then(|| Err(Cause::Event(event.as_failure())))
@@ -109,25 +115,50 @@ impl NeighbourLookup {
 }
 
 /// The port does not matter.
-const ANY_PORT: u16 = 1;
+const SOME_PORT: u16 = 1;
 
-fn is_alike(own: IpAddr, other: IpAddr) -> bool {
-    own.is_ipv4() == other.is_ipv4()
+/// Where a device is about to send to, and from.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) gid: Gid,
+    pub(crate) port: u8,
+    pub(crate) source_gid_index: u8,
 }
 
-/// The address of the neighbour that the kernel asks for. The MAC address of a link-local one, and
-/// of a group, is part of the address (`rdma_get_ll_mac`, `rdma_get_mcast_mac`).
+impl Path {
+    /// The network interface of the source, for an address that means nothing without it.
+    fn interface(&self, id: &IdHandle) -> Option<u32> {
+        let device = id.rdma_device().ok()??;
+        let netdev = device.gid_netdev(self.port, self.source_gid_index);
+        netdev.ok()?.index
+    }
+}
+
+/// The source address for a destination. The kernel chooses one if it is of another family, or
+/// link-local for a destination that is not.
+fn suitable(source: CmAddr, destination: SocketAddr) -> Option<CmAddr> {
+    match (source.socket_addr()?, destination) {
+        (SocketAddr::V4(source), SocketAddr::V4(_)) => Some(CmAddr::from((*source.ip(), 0))),
+        (SocketAddr::V6(source), SocketAddr::V6(destination)) => {
+            let is_scoped = source.ip().is_unicast_link_local();
+            if is_scoped && destination.scope_id() == 0 {
+                return None;
+            }
+            Some(SocketAddrV6::new(*source.ip(), 0, 0, destination.scope_id()).into())
+        }
+        _ => None,
+    }
+}
+
+/// The address of the neighbour that the kernel asks for. The MAC address of a group is part of its
+/// address.
 fn asked_for(gid: Gid) -> Option<IpAddr> {
     let ip = Ipv6Addr::from(gid.0);
     let ip = match ip.to_ipv4_mapped() {
         Some(v4) => IpAddr::V4(v4),
         None => IpAddr::V6(ip),
     };
-    let has_mac = match ip {
-        IpAddr::V4(_) => false,
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    };
-    let is_host = !(has_mac || ip.is_multicast() || ip.is_unspecified());
+    let is_host = !(ip.is_multicast() || ip.is_unspecified());
     is_host.then_some(ip)
 }
 
@@ -155,13 +186,37 @@ mod tests {
     }
 
     #[test]
+    fn a_source_has_the_family_and_the_scope_of_its_destination() {
+        let v4 = CmAddr::from(([10, 71, 1, 1], 7));
+        let global: CmAddr = "[fd00::7]:7".parse().unwrap();
+        let local: CmAddr = "[fe80::7]:7".parse().unwrap();
+        let to = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let to_local = SocketAddrV6::new("fe80::8".parse().unwrap(), 1, 0, 3).into();
+        let from_local = SocketAddrV6::new("fe80::7".parse().unwrap(), 0, 0, 3);
+        for (source, destination, suits) in [
+            (v4, to("10.71.1.2:1"), Some(v4.with_port(0))),
+            (v4, to("[fd00::8]:1"), None),
+            (global, to("[fd00::8]:1"), Some(global.with_port(0))),
+            (global, to("10.71.1.2:1"), None),
+            (local, to("[fd00::8]:1"), None),
+            (local, to_local, Some(from_local.into())),
+        ] {
+            assert_eq!(
+                suitable(source, destination),
+                suits,
+                "{source} {destination}"
+            );
+        }
+    }
+
+    #[test]
     fn an_answer_is_valid_for_a_while() {
         let (neighbours, now) = (Neighbours::default(), Instant::now());
         assert!(!neighbours.is_known(Gid::LOOPBACK, now));
-        neighbours.has_answered(Gid::LOOPBACK, now);
+        neighbours.record(Gid::LOOPBACK, now);
         assert!(neighbours.is_known(Gid::LOOPBACK, now + VALIDITY / 2));
         assert!(!neighbours.is_known(Gid::LOOPBACK, now + VALIDITY));
-        neighbours.has_answered(Gid::LOOPBACK, now + VALIDITY);
+        neighbours.record(Gid::LOOPBACK, now + VALIDITY);
         assert!(neighbours.is_known(Gid::LOOPBACK, now + VALIDITY));
     }
 }

@@ -15,7 +15,7 @@ use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
-use crate::work_queue::{QpStatus, ReceiveQueue, SendQueue};
+use crate::work_queue::{QpStatus, ReceiveQueue, SendQueue, StatusBefore};
 
 mod admission;
 mod attributes;
@@ -118,8 +118,8 @@ impl QueuePair {
     /// [`QpAttr::mask`] is ignored. `ibv_modify_qp(3)` says which may change in which
     /// state. siw uses only the state and the access flags.
     ///
-    /// Moving to ERR flushes all requests; posting fails from then on. rxe flushes no receive
-    /// request that is posted after the queue pair has failed by itself until this move. On siw all flushed
+    /// Moving to ERR flushes all requests; posting fails from then on. If the queue pair has failed
+    /// by itself, rxe flushes receive requests that are posted later only with this move. On siw all flushed
     /// requests can be polled when this returns. Those posted after the connection had
     /// ended complete only by this move, and without a notification. Moving to RESET
     /// discards requests, which then do not complete, and completions that were not polled.
@@ -145,9 +145,13 @@ impl QueuePair {
             .map_err(|reason| Error::invalid(operation, reason))?;
         let state = mask.contains(QpAttrMask::STATE).then_some(attr.qp_state);
         let fails = state.is_some_and(|state| self.fails_in(state));
+        if self.context().is_in_child() {
+            // A thread of the parent may have been posting at the fork.
+            return Err(self.context().gone());
+        }
         let before = fails.then(|| self.refuse_requests());
         if let Err(error) = self.context().uverbs().ask(operation, &request) {
-            if let Some(before) = before {
+            if let Some(before) = &before {
                 self.qp_status.end_failing(before);
             }
             return Err(error);
@@ -177,7 +181,7 @@ impl QueuePair {
 
     /// Refuses requests from now on, and waits for those that are being posted: the device flushes
     /// what is there when the state changes, and rxe no receive request that comes later.
-    fn refuse_requests(&self) -> u8 {
+    fn refuse_requests(&self) -> StatusBefore {
         let before = self.qp_status.begin_failing();
         self.sends.wait_for_posters();
         if let Some(receives) = &self.receives {

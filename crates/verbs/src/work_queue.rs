@@ -106,6 +106,10 @@ impl AnyWorkQueue {
 #[derive(Debug, Default)]
 pub(crate) struct QpStatus(AtomicU8);
 
+/// The status before a move to the error state.
+#[derive(Debug)]
+pub(crate) struct StatusBefore(u8);
+
 /// Its doorbell was not rung yet.
 const NEW: u8 = 0;
 /// The device has accepted a doorbell, which it does once the queue pair is ready to send.
@@ -121,20 +125,19 @@ impl QpStatus {
         self.0.load(Ordering::Acquire) >= FAILING
     }
 
-    /// Before a move to the error state: the queue pair accepts no more requests. Returns what
-    /// [`end_failing`](Self::end_failing) needs if the move fails.
-    pub(crate) fn begin_failing(&self) -> u8 {
+    /// Before a move to the error state: the queue pair accepts no more requests.
+    pub(crate) fn begin_failing(&self) -> StatusBefore {
         let fails = |state| (state < FAILING).then_some(FAILING);
         let changed = self
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, fails);
-        changed.unwrap_or_else(|state| state)
+        StatusBefore(changed.unwrap_or_else(|state| state))
     }
 
     /// The move has failed. It stays broken if it is.
-    pub(crate) fn end_failing(&self, before: u8) {
+    pub(crate) fn end_failing(&self, before: &StatusBefore) {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.0.compare_exchange(FAILING, before, success, failure);
+        let _ = self.0.compare_exchange(FAILING, before.0, success, failure);
     }
 
     /// Whether it accepts send requests: the device has accepted a doorbell, and no request has

@@ -1,9 +1,10 @@
 //! Peers that say that the kernel should send to a host that is not there.
 
+use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 use rdmacm::Stage;
-use rdmacm::core::{ConnParam, Gid, PathData};
+use rdmacm::core::{CmAddr, ConnParam, Gid, PathData};
 use rdmacm::tokio::{Listener, RdmaListener};
 use rdmacm_tests::{PATIENCE, Site, free_qp_number};
 use rdmacm_tests_macros::case;
@@ -11,13 +12,12 @@ use tokio::time::{interval, timeout};
 
 use crate::connector::asynchronous::on_one_thread;
 
-/// Asks to connect, with this private data.
-fn ask(site: &Site, port: u16, private_data: &[u8]) -> impl Sized + use<> {
-    let address = site.v4(port);
+/// Asks to connect, as a host that is not there, with this private data.
+fn ask(site: &Site, address: CmAddr, host: Ipv6Addr, private_data: &[u8]) -> impl Sized + use<> {
     let channel = site.channel();
     let mut path = site.routed(&channel, address).path_records().unwrap()[0];
     path.flags = PathData::USABLE;
-    path.record.sgid = Gid::from(site.silent.to_ipv6_mapped());
+    path.record.sgid = Gid::from(host);
     let id = site.resolved(&channel, address);
     id.set_ib_path(&[path]).unwrap();
     let param = ConnParam::new().qp_number(free_qp_number());
@@ -41,10 +41,22 @@ async fn watch(longest: &mut Duration) {
 /// has moved it sleeps meanwhile.
 #[case(alone, needs(CmResponse))]
 fn a_request_of_an_absent_host_blocks_no_thread(site: &Site) {
+    let host = site.v6.to_bits() + 0x77;
+    for (address, host) in [
+        (site.v4(0), site.silent.to_ipv6_mapped()),
+        (site.v6(0), Ipv6Addr::from_bits(host)),
+        (site.v6(0), "fe80::77".parse().unwrap()),
+    ] {
+        asks_in_vain(site, address, host);
+    }
+}
+
+fn asks_in_vain(site: &Site, address: CmAddr, host: Ipv6Addr) {
     const SLEEP: Duration = Duration::from_millis(900);
     on_one_thread().block_on(async {
-        let listener = Listener::bind(site.v4(0)).unwrap();
-        let _asking = ask(site, listener.local_addr().port(), b"");
+        let listener = Listener::bind(address).unwrap();
+        let port = listener.local_addr().port();
+        let _asking = ask(site, address.with_port(port), host, b"");
         let incoming = listener.accept(PATIENCE).await.unwrap();
         let mut longest = Duration::ZERO;
         let accepted = tokio::select! {
@@ -67,9 +79,11 @@ fn a_stream_of_an_absent_host_is_given_up(site: &Site) {
     on_one_thread().block_on(async {
         let listener = RdmaListener::bind(site.v4(0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let _asking: Vec<_> = std::iter::repeat_with(|| ask(site, address.port(), &handshake))
-            .take(10)
-            .collect();
+        let host = site.silent.to_ipv6_mapped();
+        let _asking: Vec<_> =
+            std::iter::repeat_with(|| ask(site, address.into(), host, &handshake))
+                .take(10)
+                .collect();
         let connect = tokio::spawn(rdmacm::tokio::RdmaStream::connect(address));
         let accepting = async {
             let (stream, peer) = listener.accept().await.unwrap();

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm::{Cause, Connector, Error, Listener, RdmaListener, RdmaStream, StreamOptions};
@@ -45,14 +45,16 @@ fn next(listener: &RdmaListener) -> std::io::Result<RdmaStream> {
     }
 }
 
-/// Accepts until there is nothing to wait for.
+/// Accepts until there is nothing to wait for. A stream that was dropped is heard of for a while.
 fn settle(listener: &RdmaListener) {
+    let until = Instant::now() + PATIENCE;
     loop {
         let refused = listener.accept().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
-        if !is_ready(listener, Duration::ZERO) {
+        if !is_ready(listener, Duration::from_millis(20)) {
             return;
         }
+        assert!(Instant::now() < until, "it is always ready");
     }
 }
 
@@ -62,22 +64,32 @@ fn poll_tells_of_peers(site: &Site) {
     let address = listener.local_addr().unwrap();
     for round in 0..3 {
         settle(&listener);
-        assert!(!is_ready(&listener, Duration::from_millis(20)));
         thread::scope(|scope| {
-            let client = scope.spawn(|| (&connect(address)).write_all(&[round]));
+            let client = scope.spawn(|| {
+                let stream = connect(address);
+                (&stream).write_all(&[round]).unwrap();
+                // While it waits, siw's peer hears of what it has missed.
+                expect_end(site, &stream);
+            });
             let mut stream = next(&listener).unwrap();
             let mut byte = [0];
             stream.read_exact(&mut byte).unwrap();
             assert_eq!(byte, [round]);
-            expect_end(site, &stream);
-            client.join().unwrap().unwrap();
+            drop(stream);
+            client.join().unwrap();
         });
     }
-    listener.set_nonblocking(false).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| connect(address));
-        drop(listener.accept().unwrap());
-    });
+    for _ in 0..3 {
+        listener.set_nonblocking(false).unwrap();
+        thread::scope(|scope| {
+            let client = scope.spawn(|| connect(address));
+            let accepted = listener.accept().unwrap();
+            drop((client.join().unwrap(), accepted));
+        });
+        listener.set_nonblocking(true).unwrap();
+        assert!(is_ready(&listener, PATIENCE), "nobody has looked yet");
+        settle(&listener);
+    }
 }
 
 /// A reader of the listener's node reads all that comes for the node, and tells the listener.
@@ -179,6 +191,8 @@ fn echo(mut stream: &RdmaStream) -> bool {
     loop {
         match stream.read(&mut buffer) {
             Ok(0) => return false,
+            // siw drops the end if its peer is gone by then.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
             Ok(length) => stream.write_all(&buffer[..length]).unwrap(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
             Err(error) => panic!("{error}"),

@@ -20,25 +20,54 @@ pub(crate) const NAME: &str = "# cma_release_dev puts the GID before the device\
 pub(crate) fn mend(tree: &Path) -> anyhow::Result<()> {
     let path = tree.join(FILE);
     let source = fs::read_to_string(&path).with_context(|| format!("read {FILE}"))?;
-    let Some(mended) = reordered(&source) else {
-        eprintln!("  {FILE}: nothing to mend");
-        return Ok(());
-    };
-    fs::write(&path, mended).with_context(|| format!("write {FILE}"))
+    match reordered(&source) {
+        Found::Defect(mended) => {
+            fs::write(&path, mended).with_context(|| format!("write {FILE}"))?;
+        }
+        Found::NoDefect => eprintln!("  {FILE}: nothing to mend"),
+        Found::Unknown => eprintln!("  {FILE}: cma_release_dev is not known, and stays as it is"),
+    }
+    Ok(())
+}
+
+/// What the function is like.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// The source without it.
+    Defect(String),
+    NoDefect,
+    Unknown,
+}
+
+fn reordered(source: &str) -> Found {
+    match (puts(source), mended(source)) {
+        (Some((device, gid)), Some(mended)) if device < gid => Found::Defect(mended),
+        (Some((device, gid)), _) if gid < device => Found::NoDefect,
+        _ => Found::Unknown,
+    }
+}
+
+/// Where the function begins and ends.
+fn function(source: &str) -> Option<(usize, usize)> {
+    let begin = source.find("static void cma_release_dev(")?;
+    let end = begin + source.get(begin..)?.find("\n}\n")?;
+    Some((begin, end))
+}
+
+/// Where the function releases the device, and the GID.
+fn puts(source: &str) -> Option<(usize, usize)> {
+    let (begin, end) = function(source)?;
+    let body = source.get(begin..end)?;
+    Some((body.find("cma_dev_put(")?, body.find("rdma_put_gid_attr(")?))
 }
 
 /// The source with the two statements about the device at the end of the function, before the
 /// lock is released.
-fn reordered(source: &str) -> Option<String> {
-    let begin = source.find("static void cma_release_dev(")?;
-    let end = begin + source.get(begin..)?.find("\n}\n")?;
+fn mended(source: &str) -> Option<String> {
+    let (begin, end) = function(source)?;
     let mut lines: Vec<_> = source.get(begin..end)?.lines().collect();
     let position = |lines: &[&str], part: &str| lines.iter().position(|line| line.contains(part));
-    let device = position(&lines, "cma_dev_put(")?;
-    if position(&lines, "rdma_put_gid_attr(")? < device {
-        return None;
-    }
-    let put = lines.remove(device);
+    let put = lines.remove(position(&lines, "cma_dev_put(")?);
     let clear = lines.remove(position(&lines, "cma_dev = NULL;")?);
     let unlock = position(&lines, "mutex_unlock(")?;
     lines.splice(unlock..unlock, [put, clear]);
@@ -54,10 +83,12 @@ mod tests {
 
     #[test]
     fn the_gid_is_released_first() {
-        let mended = reordered(DEFECTIVE).unwrap();
+        let Found::Defect(mended) = reordered(DEFECTIVE) else {
+            panic!("it has the defect");
+        };
         let expected = "void other(void)\n{\n}\n\nstatic void cma_release_dev(p)\n{\n\tmutex_lock(l);\n\tif (gid) {\n\t\trdma_put_gid_attr(gid);\n\t}\n\tcma_dev_put(d);\n\tp->cma_dev = NULL;\n\tmutex_unlock(l);\n}\n\nvoid last(void)\n{\n}\n";
         assert_eq!(mended, expected);
-        assert_eq!(reordered(&mended), None, "once");
-        assert_eq!(reordered("int cma;\n"), None);
+        assert_eq!(reordered(&mended), Found::NoDefect);
+        assert_eq!(reordered("int cma;\n"), Found::Unknown);
     }
 }

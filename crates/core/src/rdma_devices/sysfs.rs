@@ -56,6 +56,16 @@ impl Sysfs {
         Ok(ports)
     }
 
+    /// The network interface of an entry of a port's GID table.
+    pub(super) fn gid_netdev(&self, device: &str, port: u8, index: u8) -> io::Result<Netdev> {
+        let port = self.class().join(device).join(format!("ports/{port}"));
+        let name = fs::read_to_string(port.join(format!("gid_attrs/ndevs/{index}")))?;
+        let name = name.trim().to_owned();
+        let number = fs::read_to_string(self.0.join("net").join(&name).join("ifindex"));
+        let index = number.ok().and_then(|number| number.trim().parse().ok());
+        Ok(Netdev { index, name })
+    }
+
     /// The active ports with the link layer InfiniBand, by device and number.
     pub(super) fn infiniband_ports(&self) -> io::Result<Vec<InfinibandPort>> {
         let mut ports = Vec::new();

@@ -2,13 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rdmacm_core::{AhAttr, CmAddr, Gid, Transport};
+use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
 use crate::connect::Attempt;
 use crate::error::Cause;
 use crate::messages::device_error;
-use crate::neighbours::NeighbourLookup;
+use crate::neighbours::{NeighbourLookup, Path};
 use crate::newest::Newest;
 
 /// The limit of handles in the cache.
@@ -22,12 +22,12 @@ type Key = ([u8; 16], u32, [u8; 8], u16);
 pub(super) struct AddressHandles(Mutex<Newest<Key, AddressHandle, MAX_HANDLES>>);
 
 impl AddressHandles {
-    /// The handle for these attributes, for a socket with this address.
+    /// The handle for these attributes, for the socket with this id.
     pub(super) async fn get(
         &self,
         attempt: &Attempt,
         domain: &ProtectionDomain,
-        source: CmAddr,
+        id: &IdHandle,
         attr: AhAttr,
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
@@ -35,9 +35,12 @@ impl AddressHandles {
             return Ok(handle.clone());
         }
         if domain.context().transport() == Transport::RoCE {
-            let gid = Gid(attr.grh.destination_gid);
-            let lookup = NeighbourLookup::begin(&attempt.event_loop, || Ok(Some(source)), gid)?;
-            if let Some(lookup) = lookup {
+            let path = Path {
+                gid: Gid(attr.grh.destination_gid),
+                port: attr.port_number,
+                source_gid_index: attr.grh.source_gid_index,
+            };
+            if let Some(lookup) = NeighbourLookup::begin(&attempt.event_loop, id, &path) {
                 lookup.finish(attempt).await?;
             }
         }

@@ -49,7 +49,7 @@ impl Socket {
         let to = Destination {
             address: self
                 .handles
-                .get(attempt, domain, self.address, to.ah_attr)
+                .get(attempt, domain, self.id.id(), to.ah_attr)
                 .await?,
             qp_number: to.qp_number,
             qkey: to.qkey,

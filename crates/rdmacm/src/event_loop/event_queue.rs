@@ -180,6 +180,12 @@ impl EventQueue {
         drop(replaced);
     }
 
+    /// Removes all waiters: they are about to register again.
+    pub(crate) fn forget_waiters(&self) {
+        let waiters = std::mem::take(&mut self.inner().waiters);
+        drop(waiters);
+    }
+
     /// Removes a waiter that looks next.
     fn withdraw(&self, key: u64) {
         let waiter = self.inner().waiters.remove(key);

@@ -12,7 +12,7 @@ use crate::connect::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{ManagedId, QueuedEvent, is_iwarp};
-use crate::neighbours::NeighbourLookup;
+use crate::neighbours::{NeighbourLookup, Path};
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
@@ -23,7 +23,7 @@ pub(crate) async fn accept(
     param: ConnParam,
 ) -> Result<Established> {
     let attrs = request_attrs(&attempt, &request)?;
-    if let Some(lookup) = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs)? {
+    if let Some(lookup) = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs) {
         let found = lookup.finish(&attempt).await;
         found.map_err(|cause| attempt.fail_on(request.id.id(), STAGE, cause))?;
     }
@@ -54,14 +54,17 @@ pub(crate) fn look_up_peer(
     request: &Request,
     transport: Transport,
     attrs: &RequestAttrs,
-) -> Result<Option<NeighbourLookup>> {
+) -> Option<NeighbourLookup> {
     if transport != Transport::RoCE {
-        return Ok(None);
+        return None;
     }
-    let id = request.id.id();
-    let source = || Ok(id.addresses()?.source);
-    let begun = NeighbourLookup::begin(&attempt.event_loop, source, attrs.peer_gid());
-    begun.map_err(|error| attempt.fail_on(id, STAGE, error))
+    let (port, source_gid_index) = attrs.source();
+    let path = Path {
+        gid: attrs.peer_gid(),
+        port,
+        source_gid_index,
+    };
+    NeighbourLookup::begin(&attempt.event_loop, request.id.id(), &path)
 }
 
 /// A request that was accepted, and whose connection is not established yet.

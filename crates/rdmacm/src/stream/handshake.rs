@@ -123,7 +123,7 @@ impl PendingStream {
         queue_pair.connected(&peer);
         let param = with_handshake(&attempt, id, param, &queue_pair)?;
         let attrs = request_attrs(&attempt, &request)?;
-        let lookup = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs)?;
+        let lookup = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs);
         let acceptable = Acceptable {
             attempt,
             request,

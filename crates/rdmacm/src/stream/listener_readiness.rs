@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
@@ -15,14 +15,15 @@ use crate::event_loop::EventLoop;
 use crate::listen::ListeningIds;
 use crate::stage::Stage;
 
-/// A descriptor that is readable while accepting may return a stream, and the waiter in whose
-/// place it is.
+/// A descriptor that is readable while accepting may return a stream.
 #[derive(Debug)]
 pub(super) struct ListenerReadiness {
     /// Whether calls do not wait.
-    is_used: AtomicBool,
+    is_nonblocking: AtomicBool,
     descriptor: Arc<Descriptor>,
-    key: u64,
+    /// Of the waiter that marks the descriptor. Another one each time that calls stop waiting: of
+    /// several waiters the oldest is woken, and who waits already goes first.
+    key: AtomicU64,
     waker: Waker,
 }
 
@@ -48,11 +49,19 @@ impl ListenerReadiness {
         let descriptor = Arc::new(Descriptor::new(event_loop)?);
         let waker = Arc::new(DescriptorWaker(Arc::downgrade(&descriptor)));
         Ok(Self {
-            is_used: AtomicBool::new(false),
+            is_nonblocking: AtomicBool::new(false),
             descriptor,
-            key: event_loop.new_key(),
+            key: AtomicU64::new(event_loop.new_key()),
             waker: Waker::from(waker),
         })
+    }
+
+    fn is_nonblocking(&self) -> bool {
+        self.is_nonblocking.load(Ordering::SeqCst)
+    }
+
+    fn key(&self) -> u64 {
+        self.key.load(Ordering::SeqCst)
     }
 }
 
@@ -70,13 +79,27 @@ impl PendingHandshakes {
             let _ = self.readiness.get_or_init(|| new);
         }
         if let Some(readiness) = self.readiness.get() {
-            readiness.is_used.store(is_nonblocking, Ordering::Release);
-            if !is_nonblocking {
-                // Whoever waits from now on is the one to wake.
-                self.deregister(ids, readiness.key);
-            }
+            self.switch(ids, readiness, is_nonblocking);
         }
         Ok(())
+    }
+
+    fn switch(&self, ids: &ListeningIds, readiness: &ListenerReadiness, is_nonblocking: bool) {
+        let was = readiness
+            .is_nonblocking
+            .swap(is_nonblocking, Ordering::SeqCst);
+        if was == is_nonblocking {
+            return;
+        }
+        if is_nonblocking {
+            let key = ids.event_loop().new_key();
+            readiness.key.store(key, Ordering::SeqCst);
+            // Nobody has polled the listener without waiting.
+            readiness.descriptor.set_mark();
+        } else {
+            // Whoever waits from now on is the one to wake.
+            self.deregister(ids, readiness.key());
+        }
     }
 
     /// A descriptor that is readable while something may have come for the listener.
@@ -87,22 +110,27 @@ impl PendingHandshakes {
         }
     }
 
-    /// Of a listener whose calls do not wait: the next stream if there is one. Otherwise the
-    /// descriptor becomes readable when there may be one.
+    /// The next stream, if there is one; if not, the descriptor becomes readable when there may be
+    /// one. `None` without anything done if calls wait.
     pub(crate) fn accept_at_once(
         &self,
         ids: &ListeningIds,
         options: &StreamOptions,
     ) -> Option<Result<Option<StreamHandle>>> {
         let readiness = self.readiness.get()?;
-        if !readiness.is_used.load(Ordering::Acquire) {
+        if !readiness.is_nonblocking() {
             return None;
         }
         let descriptor = &readiness.descriptor;
         descriptor.clear_mark();
         let failures = ids.event_loop().failures();
         ids.event_loop().run_once();
-        let mut accepted = self.next_at_once(ids, options, readiness);
+        let key = readiness.key();
+        let mut accepted = self.next_at_once(ids, options, key, &readiness.waker);
+        if !readiness.is_nonblocking() {
+            // Calls wait by now, and this one may have registered after the change.
+            self.deregister(ids, key);
+        }
         if matches!(accepted, Ok(None)) {
             let failed = ids.event_loop().failed_since(failures);
             accepted = failed
@@ -119,11 +147,12 @@ impl PendingHandshakes {
         &self,
         ids: &ListeningIds,
         options: &StreamOptions,
-        readiness: &ListenerReadiness,
+        key: u64,
+        waker: &Waker,
     ) -> Result<Option<StreamHandle>> {
         loop {
-            // Whatever comes from here on marks the descriptor; the look finds what came before.
-            self.register(ids, readiness.key, &readiness.waker);
+            // Whatever comes from here on wakes the waker; what came before is found.
+            self.register(ids, key, waker);
             self.give_up_on_silent_peers(ids);
             if let Some(stream) = self.take_stream()? {
                 return Ok(Some(stream));

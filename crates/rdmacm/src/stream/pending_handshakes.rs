@@ -14,7 +14,7 @@ use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
-use crate::event_loop::{WaitSource, WaiterQueue, wait_for};
+use crate::event_loop::{QueuedEvent, WaitSource, WaiterQueue, wait_for};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
@@ -38,7 +38,8 @@ struct State {
     pending: Vec<PendingStream>,
     /// Callers that wait for a stream: each waits for all handshakes.
     waiters: WaiterQueue,
-    /// How often a handshake was added, or has made room.
+    /// How often callers had to register again: a handshake was added, has another queue, or has
+    /// made room.
     changes: u64,
 }
 
@@ -57,7 +58,7 @@ impl Default for PendingHandshakes {
 enum Step {
     Stream(StreamHandle),
     Request(Request),
-    /// Another caller has added a handshake, or one has ended.
+    /// The handshakes have changed: register again.
     Again,
 }
 
@@ -203,7 +204,7 @@ impl State {
         deadlines.flatten().min()
     }
 
-    /// A handshake was added, or has made room. Returns the wakers of all callers, which are woken
+    /// All callers have to register again. Returns their wakers, which are woken
     /// without the lock.
     #[must_use]
     fn changed(&mut self) -> Vec<Waker> {
@@ -219,28 +220,15 @@ impl State {
         });
     }
 
-    /// The outcome of a handshake that has ended. A handshake that goes on may have another queue,
-    /// which counts as a change.
-    fn next(&mut self) -> (Option<Result<StreamHandle>>, bool) {
-        let mut has_changed = false;
-        for index in 0..self.pending.len() {
-            while let Some(event) = self.pending.get(index).and_then(|one| one.queue().pop()) {
-                match self.pending.swap_remove(index).handle(event) {
-                    Ok(pending) => {
-                        self.pending.push(pending);
-                        let last = self.pending.len() - 1;
-                        self.pending.swap(index, last);
-                        has_changed = true;
-                    }
-                    Err(outcome) => return (Some(outcome), has_changed),
-                }
-            }
-        }
-        (None, has_changed)
+    /// A handshake with an event, without which the listener goes on meanwhile.
+    fn take_next(&mut self) -> Option<(PendingStream, QueuedEvent)> {
+        let mut queues = self.pending.iter().enumerate();
+        let (index, event) = queues.find_map(|(index, one)| Some((index, one.queue().pop()?)))?;
+        Some((self.pending.swap_remove(index), event))
     }
 }
 
-/// The outcomes of all handshakes, and that one was added, or has made room.
+/// The outcomes of all handshakes, and that they have changed.
 struct HandshakeSource<'a> {
     all: &'a PendingHandshakes,
     changes: u64,
@@ -254,22 +242,42 @@ impl<'a> HandshakeSource<'a> {
 }
 
 impl WaitSource for HandshakeSource<'_> {
-    /// `None` if a handshake was added, or has made room.
+    /// `None` if callers have to register again.
     type Item = Option<Result<StreamHandle>>;
 
     fn take(&mut self) -> Option<Self::Item> {
-        let mut state = self.all.state();
-        let was_full = state.is_full(self.all.limit);
-        let (outcome, has_changed) = state.next();
-        let wakers = if has_changed || (was_full && outcome.is_some()) {
-            state.changed()
-        } else {
-            Vec::new()
-        };
-        let is_changed = state.changes != self.changes;
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
-        outcome.map(Some).or_else(|| is_changed.then_some(None))
+        loop {
+            let mut state = self.all.state();
+            let was_full = state.is_full(self.all.limit);
+            let Some((pending, event)) = state.take_next() else {
+                return (state.changes != self.changes).then_some(None);
+            };
+            // Without the lock: it may send commands.
+            drop(state);
+            let handled = pending.handle(event);
+            if let Ok(pending) = &handled {
+                // Who has gone meanwhile was not removed. All others are told to come again.
+                pending.queue().forget_waiters();
+            }
+            let mut state = self.all.state();
+            let outcome = match handled {
+                Ok(pending) => {
+                    state.pending.push(pending);
+                    None
+                }
+                Err(outcome) => Some(outcome),
+            };
+            let wakers = if was_full || outcome.is_none() {
+                state.changed()
+            } else {
+                Vec::new()
+            };
+            drop(state);
+            wakers.into_iter().for_each(Waker::wake);
+            if outcome.is_some() {
+                return Some(outcome);
+            }
+        }
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {

@@ -7,6 +7,7 @@ use zerocopy::FromZeros;
 use super::{QpCaps, QueuePair};
 use crate::error::Error;
 use crate::memory::{Buffer, RemoteMemory, SgList};
+use crate::process_mark::tests::child_ends_while_locked;
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::request::{SendOperation, SendRequest};
 use crate::shared_receive_queue::SrqOptions;
@@ -86,6 +87,15 @@ fn a_move_to_the_error_state_that_is_refused_changes_nothing() {
     assert!(queue_pair.is_broken());
     refused(true);
     assert!(queue_pair.is_broken());
+}
+
+#[test]
+fn a_child_waits_for_no_thread_that_posts() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    let receives = queue_pair.receives.as_ref().unwrap();
+    let fail = || assert!(queue_pair.fail().unwrap_err().is_gone());
+    assert!(child_ends_while_locked(|| receives.lock(), fail));
 }
 
 #[test]

@@ -227,6 +227,12 @@ impl ReceiveQueue {
     pub(crate) fn wait_for_posters(&self) {
         drop(self.state.lock());
     }
+
+    /// As a caller that posts does.
+    #[cfg(test)]
+    pub(crate) fn lock(&self) -> impl Sized + use<'_> {
+        self.state.lock()
+    }
 }
 
 /// Room for one request in both rings.
