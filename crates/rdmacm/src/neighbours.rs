@@ -171,15 +171,11 @@ mod tests {
     fn the_kernel_asks_for_hosts_only() {
         let v4 = Ipv4Addr::new(10, 71, 1, 1);
         assert_eq!(asked_for(v4.to_ipv6_mapped().into()), Some(v4.into()));
-        let v6: Ipv6Addr = "fd00::7".parse().unwrap();
-        assert_eq!(asked_for(v6.into()), Some(v6.into()));
-        for other in [
-            "fe80::1",
-            "ff02::1",
-            "::",
-            "::ffff:224.0.0.1",
-            "::ffff:0.0.0.0",
-        ] {
+        for v6 in ["fd00::7", "fe80::7"] {
+            let v6: Ipv6Addr = v6.parse().unwrap();
+            assert_eq!(asked_for(v6.into()), Some(v6.into()));
+        }
+        for other in ["ff02::1", "::", "::ffff:224.0.0.1", "::ffff:0.0.0.0"] {
             let other: Ipv6Addr = other.parse().unwrap();
             assert_eq!(asked_for(other.into()), None, "{other}");
         }
