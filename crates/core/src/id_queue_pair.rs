@@ -23,14 +23,17 @@ pub struct RequestAttrs {
 impl RequestAttrs {
     /// The GID of the peer's port, as the peer says. On RoCE the kernel sends to the neighbour
     /// with this address: moving the queue pair to RTR asks for it, and sleeps for up to a second
-    /// if it does not answer (`ib_resolve_eth_dmac`).
+    /// if it does not answer (`ib_resolve_eth_dmac`). iWARP has none: zeros.
     #[must_use]
+    #[doc(alias = "dgid")]
     pub fn peer_gid(&self) -> Gid {
         Gid(self.rtr.ah_attr.grh.destination_gid)
     }
 
-    /// The port that the device sends from, and the index of its GID.
+    /// The number of the port that the device sends from, and the index of the source GID in its
+    /// table.
     #[must_use]
+    #[doc(alias = "sgid_index")]
     pub fn source(&self) -> (u8, u8) {
         let AhAttr {
             port_number, grh, ..
@@ -53,6 +56,7 @@ impl IdHandle {
     ///
     /// # Errors
     /// Those of [`init_qp_attr`](Self::init_qp_attr).
+    #[doc(alias = "rdma_init_qp_attr")]
     pub fn request_attrs(&self) -> Result<RequestAttrs> {
         Ok(RequestAttrs {
             init: self.init_qp_attr(QpState::INIT)?,
@@ -172,6 +176,7 @@ impl WithQueuePair<'_> {
     ///
     /// # Errors
     /// Those of [`IdHandle::accept`]; [`Error::QueuePair`].
+    #[doc(alias = "rdma_accept")]
     pub fn accept_by(&self, attrs: RequestAttrs, param: impl Into<ConnParam>) -> Result<()> {
         self.accept_with(param.into(), || Ok(attrs))
     }

@@ -115,10 +115,12 @@ impl RdmaDevice {
     }
 
     /// The network interface of an entry of a port's GID table, on RoCE: that of the port, or one
-    /// on top of it, such as a VLAN.
+    /// on top of it, such as a VLAN. Ports are numbered from 1, entries from 0. Source: `gid_attrs`
+    /// of sysfs.
     ///
     /// # Errors
     /// [`Error::Devices`]: the entry has none, or is not there.
+    #[doc(alias = "ibv_query_gid_ex", alias = "ndev_ifindex")]
     pub fn gid_netdev(&self, port: u8, index: u8) -> Result<Netdev> {
         let netdev = Sysfs::new().gid_netdev(&self.name, port, index);
         netdev.map_err(Error::devices)

@@ -62,7 +62,7 @@ impl NeighbourLookup {
     /// Asks for the neighbour to which `id` is about to send; `None` if the kernel need not be
     /// asked, or cannot be: then sending decides.
     pub(crate) fn begin(event_loop: &Arc<EventLoop>, id: &IdHandle, path: &Path) -> Option<Self> {
-        let ip = asked_for(path.gid)?;
+        let ip = host_address(path.gid)?;
         if Neighbours::of(event_loop).is_known(path.gid, event_loop.now()) {
             return None;
         }
@@ -75,7 +75,7 @@ impl NeighbourLookup {
         let source = id.addresses().ok()?.source;
         let asking = IdOptions::default().create(event_loop.channel()).ok()?;
         let asking = ManagedId::new(event_loop, asking, EventQueue::new());
-        let source = source.and_then(|source| suitable(source, destination));
+        let source = source.and_then(|source| source_for(source, destination));
         asking
             .id()
             .resolve_addr(source, destination, TIMEOUT)
@@ -136,7 +136,7 @@ impl Path {
 
 /// The source address for a destination. The kernel chooses one if it is of another family, or
 /// link-local for a destination that is not.
-fn suitable(source: CmAddr, destination: SocketAddr) -> Option<CmAddr> {
+fn source_for(source: CmAddr, destination: SocketAddr) -> Option<CmAddr> {
     match (source.socket_addr()?, destination) {
         (SocketAddr::V4(source), SocketAddr::V4(_)) => Some(CmAddr::from((*source.ip(), 0))),
         (SocketAddr::V6(source), SocketAddr::V6(destination)) => {
@@ -152,7 +152,7 @@ fn suitable(source: CmAddr, destination: SocketAddr) -> Option<CmAddr> {
 
 /// The address of the neighbour that the kernel asks for. The MAC address of a group is part of its
 /// address.
-fn asked_for(gid: Gid) -> Option<IpAddr> {
+fn host_address(gid: Gid) -> Option<IpAddr> {
     let ip = Ipv6Addr::from(gid.0);
     let ip = match ip.to_ipv4_mapped() {
         Some(v4) => IpAddr::V4(v4),
@@ -170,14 +170,14 @@ mod tests {
     #[test]
     fn the_kernel_asks_for_hosts_only() {
         let v4 = Ipv4Addr::new(10, 71, 1, 1);
-        assert_eq!(asked_for(v4.to_ipv6_mapped().into()), Some(v4.into()));
+        assert_eq!(host_address(v4.to_ipv6_mapped().into()), Some(v4.into()));
         for v6 in ["fd00::7", "fe80::7"] {
             let v6: Ipv6Addr = v6.parse().unwrap();
-            assert_eq!(asked_for(v6.into()), Some(v6.into()));
+            assert_eq!(host_address(v6.into()), Some(v6.into()));
         }
         for other in ["ff02::1", "::", "::ffff:224.0.0.1", "::ffff:0.0.0.0"] {
             let other: Ipv6Addr = other.parse().unwrap();
-            assert_eq!(asked_for(other.into()), None, "{other}");
+            assert_eq!(host_address(other.into()), None, "{other}");
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
             (local, to_local, Some(from_local.into())),
         ] {
             assert_eq!(
-                suitable(source, destination),
+                source_for(source, destination),
                 suits,
                 "{source} {destination}"
             );

@@ -118,14 +118,14 @@ impl QueuePair {
     /// [`QpAttr::mask`] is ignored. `ibv_modify_qp(3)` says which may change in which
     /// state. siw uses only the state and the access flags.
     ///
-    /// Moving to ERR flushes all requests; posting fails from then on. If the queue pair has failed
-    /// by itself, rxe flushes receive requests that are posted later only with this move. On siw all flushed
-    /// requests can be polled when this returns. Those posted after the connection had
-    /// ended complete only by this move, and without a notification. Moving to RESET
-    /// discards requests, which then do not complete, and completions that were not polled.
-    /// Their memory stays with the queue pair until it is destroyed, because rxe of Linux
-    /// 6.1 may still write to it. siw accepts RESET and changes nothing: requests complete
-    /// as before, and the error state stays.
+    /// Moving to ERR flushes all requests; posting fails from then on. If the queue pair has
+    /// failed by itself, rxe flushes receive requests that are posted later only with this
+    /// move. On siw all flushed requests can be polled when this returns. Those posted after
+    /// the connection had ended complete only by this move, and without a notification. Moving
+    /// to RESET discards requests, which then do not complete, and completions that were not
+    /// polled. Their memory stays with the queue pair until it is destroyed, because rxe of
+    /// Linux 6.1 may still write to it. siw accepts RESET and changes nothing: requests
+    /// complete as before, and the error state stays.
     ///
     /// During any move, siw does not notice arriving data until more arrive
     /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.

@@ -22,7 +22,7 @@ pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_
 
 /// Counts the tasks.
 #[derive(Debug, Default)]
-struct Counted(AtomicUsize);
+pub(crate) struct Counted(pub(crate) AtomicUsize);
 
 impl BlockingExecutor for Counted {
     fn spawn(&self, task: BlockingTask) {

@@ -2,32 +2,22 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use rdmacm::{BlockingExecutor, BlockingTask, Cause, DatagramSocket, Node, Stage};
+use rdmacm::{Cause, DatagramSocket, Node, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::{asked, bound};
+use crate::connector::handshakes::Counted;
 use rdmacm_tests_macros::case;
-
-/// Counts its tasks.
-#[derive(Debug, Default)]
-struct Counting(AtomicUsize);
-
-impl BlockingExecutor for Counting {
-    fn spawn(&self, task: BlockingTask) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-        thread::spawn(task);
-    }
-}
 
 /// The kernel asks for each of them for three seconds.
 #[case(alone, needs(Datagrams))]
 fn sending_to_many_occupies_no_threads(site: &Site) {
     const ABSENT: u32 = 20;
-    let executor = Arc::new(Counting::default());
+    let executor = Arc::new(Counted::default());
     let node = Node::options().executor(executor.clone()).open().unwrap();
     let options = DatagramSocket::options().with_node(&node);
     let socket = options.bind(site.v4(0)).unwrap();
