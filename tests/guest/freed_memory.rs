@@ -13,9 +13,8 @@ pub(crate) const POISON: u8 = 0xdb;
 /// The alignment that the library asks for its memory for devices, which is rare elsewhere.
 const ALIGNMENT: usize = 16;
 
-/// A page. On siw the library asks for memory that is aligned to it, and longer by a page less a
-/// byte, so that the last page is not shared.
-const PAGE: usize = 4096;
+/// On siw the library asks for two pages less two bytes more, so that the bytes share no page.
+const PAGES: usize = 2 * (4096 - 1);
 
 /// The watched sizes; 0 is none.
 static WATCHED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
@@ -74,7 +73,7 @@ impl FreedBlocks {
     }
 
     fn is_ours(&self, block: &Block) -> bool {
-        asked_size(block.layout) == Some(self.size)
+        is_of_size(block.layout, self.size)
     }
 }
 
@@ -99,11 +98,11 @@ impl Drop for FreedBlocks {
 
 /// Keeps a freed block if its size is watched. Returns `false` if it must be freed.
 pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
-    let Some(size) = asked_size(layout) else {
-        return false;
+    let is_watched = |one: &AtomicUsize| match one.load(Ordering::Relaxed) {
+        0 => false,
+        size => is_of_size(layout, size),
     };
-    let is_size = |one: &AtomicUsize| one.load(Ordering::Relaxed) == size;
-    if !WATCHED.iter().any(is_size) {
+    if !WATCHED.iter().any(is_watched) {
         return false;
     }
     // SAFETY: the owner frees the block, so nothing else uses it.
@@ -114,15 +113,10 @@ pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
     true
 }
 
-/// The size that the library was asked for, if the block may be its memory for a device.
-fn asked_size(layout: Layout) -> Option<usize> {
-    match layout.align() {
-        ALIGNMENT => Some(layout.size()),
-        PAGE => (layout.size() + 1)
-            .checked_sub(PAGE)
-            .filter(|size| *size > 0),
-        _ => None,
-    }
+/// Whether the block may be memory of this size for a device.
+fn is_of_size(layout: Layout, size: usize) -> bool {
+    let sizes = [size, size + PAGES];
+    layout.align() == ALIGNMENT && sizes.contains(&layout.size())
 }
 
 fn is_untouched(block: &Block) -> bool {

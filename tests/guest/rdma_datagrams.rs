@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use rdmacm::RdmaDatagram;
 use rdmacm_tests::{PATIENCE, Site};
 
+pub(crate) mod cancellation;
 pub(crate) mod exchange;
 pub(crate) mod refusals;
 pub(crate) mod removal;

@@ -110,12 +110,14 @@ impl RdmaStream {
         self.inner.device_name()
     }
 
-    /// Why the stream has failed, if it has: the error that reads and writes return.
+    /// Why the stream has failed, if it has and if no call before has returned it. Reads and writes
+    /// return it every time.
     ///
     /// # Errors
     /// None.
+    #[doc(alias = "SO_ERROR")]
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        Ok(self.inner.failure().map(io::Error::from))
+        Ok(self.inner.take_failure().map(io::Error::from))
     }
 
     /// Disconnects at once, without closing the stream: the peer reads what has arrived, then an

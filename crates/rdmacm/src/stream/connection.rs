@@ -3,6 +3,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
@@ -37,6 +38,8 @@ pub(crate) struct StreamConnection {
     pub(super) read_slot: PollSlot,
     pub(super) write_slot: PollSlot,
     timeouts: Mutex<Timeouts>,
+    /// Whether the caller has taken the failure.
+    is_failure_taken: AtomicBool,
     /// Of calls that do not wait.
     pub(super) readiness: OnceLock<Arc<Readiness>>,
 }
@@ -77,6 +80,7 @@ impl StreamConnection {
             read_slot: PollSlot::default(),
             write_slot: PollSlot::default(),
             timeouts: Mutex::default(),
+            is_failure_taken: AtomicBool::new(false),
             readiness: OnceLock::new(),
         }
     }
@@ -404,6 +408,13 @@ impl StreamConnection {
             (None, None) => return None,
         };
         Some(self.fail_at_once(Stage::Receive, cause))
+    }
+
+    /// Why the stream has failed, the first time that somebody asks after it has.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        let failure = self.failure()?;
+        let is_taken = self.is_failure_taken.swap(true, Ordering::Relaxed);
+        (!is_taken).then_some(failure)
     }
 
     /// Disconnects without closing the stream.

@@ -205,6 +205,8 @@ fn a_connection_without_an_end_is_reset() {
             assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
         }
         assert!(server.take_error().unwrap().is_some());
+        assert!(server.take_error().unwrap().is_none(), "it is taken once");
+        (&server).read(&mut [0]).unwrap_err();
         drop(client);
     }
 }
