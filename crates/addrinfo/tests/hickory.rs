@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rdmacm_addrinfo::{Directory, Error, HickoryResolver, Hints, NameError};
-use rdmacm_core::{CmAddr, Family};
+use rdmacm_core::{CmAddr, Deadline, Family};
 
 const A: u16 = 1;
 const CNAME: u16 = 5;
@@ -173,4 +173,15 @@ fn a_silent_server_ends_at_the_deadline() {
         elapsed >= deadline && elapsed < 10 * deadline,
         "{elapsed:?}"
     );
+}
+
+/// Without a deadline the lookup is on the caller's thread.
+#[test]
+fn a_task_may_ask() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let hints = Hints::rc().deadline(Deadline::Never).family(Family::V6);
+    let found = runtime.block_on(async { ask("storage.test", &hints) });
+    assert_eq!(found.unwrap(), [CmAddr::from((V6, 7471))]);
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::thread;
 
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::lookup_ip::LookupIp;
@@ -54,6 +56,15 @@ impl HickoryResolver {
         }
     }
 
+    /// On a runtime of its own.
+    fn look_up_here(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| NameError::System(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
+        runtime.block_on(by(question, self.look_up(question)))
+    }
+
     async fn look_up(&self, question: &HostQuestion<'_>) -> Result<Host, ResolveError> {
         let provider = TokioConnectionProvider::default();
         let mut builder = TokioResolver::builder_with_config(self.config.clone(), provider);
@@ -70,11 +81,18 @@ impl HickoryResolver {
 
 impl Resolver for HickoryResolver {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| NameError::System(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
-        runtime.block_on(by(question, self.look_up(question)))
+        if tokio::runtime::Handle::try_current().is_err() {
+            return self.look_up_here(question);
+        }
+        // A thread that runs tasks may not block on another runtime.
+        thread::scope(|scope| {
+            let look_up = || self.look_up_here(question);
+            let looking_up = thread::Builder::new().spawn_scoped(scope, look_up);
+            let looking_up = looking_up.map_err(|_| NameError::System(libc::EAGAIN))?;
+            looking_up
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 }
 
