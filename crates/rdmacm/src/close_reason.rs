@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+#[cfg(feature = "verbs")]
+use rdmacm_core::Transport;
 use rdmacm_core::{Event, EventFailure, EventKind};
 
 use crate::failed_request::FailedRequest;
@@ -70,6 +72,14 @@ impl CloseReason {
     #[must_use]
     pub fn failed_request(&self) -> Option<FailedRequest> {
         self.failed_request
+    }
+
+    /// Whether the queue pair completes all that was posted: it was moved to ERR when the peer's
+    /// message was read, and not for any other event. siw does not complete requests that were
+    /// posted after the end, unless it is moved again.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn flushes(&self, transport: Transport) -> bool {
+        self.kind == EventKind::Disconnected && transport != Transport::IWarp
     }
 
     /// Whether one side disconnected, and nothing had failed.

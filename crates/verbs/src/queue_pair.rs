@@ -265,6 +265,19 @@ impl QueuePair {
         self.qp_status.is_broken()
     }
 
+    /// How many send requests were posted whose completions were not polled. 0 in a forked child.
+    #[must_use]
+    pub fn outstanding_sends(&self) -> u32 {
+        self.sends.outstanding()
+    }
+
+    /// How many receive requests were posted whose completions were not polled. 0 in a forked
+    /// child, and if it has a shared receive queue.
+    #[must_use]
+    pub fn outstanding_receives(&self) -> u32 {
+        self.receives.as_ref().map_or(0, ReceiveQueue::outstanding)
+    }
+
     /// Destroys it and returns the memory of outstanding requests, oldest first, receives
     /// last. Discards their completions. Of a shared receive queue, it returns the memory of the
     /// requests that this queue pair has completed, if their completions were not polled.

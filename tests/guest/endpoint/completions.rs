@@ -90,6 +90,33 @@ fn pass_on(received: Result<Completion>, to: &UnboundedSender<u8>) -> Option<Eve
     None
 }
 
+/// rxe completes them some time after the connection has closed.
+#[case]
+fn all_requests_complete_before_the_end(site: &Site) {
+    for _ in 0..10 {
+        let (client, server) = pair(site, &options());
+        let posted = server.queue_pair().outstanding_receives();
+        assert_eq!(posted, server.queue_pair().caps().max_recv_wr);
+        thread::scope(|scope| {
+            let closing = scope.spawn(|| client.close(PATIENCE).unwrap());
+            let mut flushed = 0;
+            let end = loop {
+                match server.next_received(PATIENCE) {
+                    Ok(completion) => assert!(completion.result().unwrap_err().is_flush()),
+                    Err(error) => break error,
+                }
+                flushed += 1;
+            };
+            assert_eq!(ending(&end), EventKind::Disconnected);
+            assert_eq!(
+                (flushed, server.queue_pair().outstanding_receives()),
+                (posted, 0)
+            );
+            closing.join().unwrap();
+        });
+    }
+}
+
 #[case]
 fn many_threads_wait(site: &Site) {
     let (client, server) = pair(site, &options());

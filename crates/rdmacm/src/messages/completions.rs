@@ -4,27 +4,32 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
-use rdmacm_core::EventKind;
-use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue};
+use rdmacm_core::{EventKind, QueuePair as _};
+use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
-use crate::messages::device::readiness;
+use crate::messages::device::{Side, readiness};
 use crate::messages::device_error;
 use crate::stage::Stage;
 
-/// Waits for the next completion of a queue.
+/// Waits for the next completion of one of the queues of a connection's queue pair.
 pub(crate) async fn next_completion(
     attempt: &Attempt,
     established: &Established,
-    queue: &CompletionQueue,
-    stage: Stage,
+    queue_pair: &QueuePair,
+    side: Side,
 ) -> Result<Completion> {
+    let stage = match side {
+        Side::Sends => Stage::Send,
+        Side::Receives => Stage::Receive,
+    };
     let source = CompletionSource {
         established,
-        queue,
+        queue_pair,
+        side,
         channel: None,
         failure: None,
     };
@@ -39,17 +44,39 @@ pub(crate) async fn next_completion(
 #[derive(Debug)]
 struct CompletionSource<'a> {
     established: &'a Established,
-    queue: &'a CompletionQueue,
+    queue_pair: &'a QueuePair,
+    side: Side,
     channel: Option<Arc<WatchedChannel>>,
     /// Why the queue cannot be waited for.
     failure: Option<rdmacm_verbs::Error>,
 }
 
 impl CompletionSource<'_> {
-    /// Why the connection is closed. What came before is in the queue by then.
+    fn queue(&self) -> &CompletionQueue {
+        match self.side {
+            Side::Sends => self.queue_pair.send_queue(),
+            Side::Receives => self.queue_pair.receive_queue(),
+        }
+    }
+
+    /// How many requests have not completed.
+    fn outstanding(&self) -> u32 {
+        match self.side {
+            Side::Sends => self.queue_pair.outstanding_sends(),
+            Side::Receives => self.queue_pair.outstanding_receives(),
+        }
+    }
+
+    /// Why the connection is closed. What came before is in the queue by then; what was under way
+    /// completes, on rxe some time after the move to ERR.
     fn closed(&self) -> Option<Cause> {
         let reason = self.established.close_reason()?;
-        let context = self.queue.context();
+        if !reason.flushes(self.queue_pair.transport()) && self.outstanding() > 0 {
+            let id = self.established.id.id();
+            // If it fails, the device is gone, which polling reports.
+            let _ = id.with_queue_pair(self.queue_pair).fail();
+        }
+        let context = self.queue_pair.context();
         match reason.kind() {
             // Perhaps nobody waits for completions any more, who would notice the removal.
             EventKind::DeviceRemoval => context.close(),
@@ -60,11 +87,11 @@ impl CompletionSource<'_> {
     }
 
     fn try_register(&mut self, key: u64, waker: &Waker) -> rdmacm_verbs::Result<()> {
-        let channel = self.queue.own_channel()?;
+        let channel = self.queue().own_channel()?;
         let event_loop = self.established.id.event_loop();
         let watched = WatchedChannels::add(event_loop, channel, key, waker)?;
         self.channel = Some(watched);
-        self.queue.arm(false)
+        self.queue().arm(false)
     }
 }
 
@@ -73,12 +100,15 @@ impl WaitSource for CompletionSource<'_> {
 
     fn take(&mut self) -> Option<Self::Item> {
         let closed = self.closed();
-        match self.queue.poll() {
+        match self.queue().poll() {
             Ok(Some(completion)) => return Some(Ok(completion)),
             Ok(None) => {}
             Err(error) => return Some(Err(device_error(error))),
         }
         let failure = self.failure.take().map(device_error);
+        if failure.is_none() && closed.is_some() && self.outstanding() > 0 {
+            return None;
+        }
         closed.or(failure).map(Err)
     }
 

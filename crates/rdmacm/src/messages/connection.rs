@@ -170,7 +170,7 @@ impl MessageConnection {
             _ => device.check_removal(),
         }
         self.queue_pair.poll();
-        if self.queue_pair.needs_flush() {
+        if self.queue_pair.needs_flush(reason) {
             // If it fails, the device is gone, which polling reports.
             let queue_pair = self.queue_pair.queue_pair();
             let _ = self.id().id().with_queue_pair(queue_pair).fail();

@@ -12,6 +12,7 @@ use super::keep_alive::KeepAlive;
 use super::options::MessageOptions;
 use super::state::State;
 use crate::busy_polling::BusyPolling;
+use crate::close_reason::CloseReason;
 
 mod completions;
 mod notifications;
@@ -142,10 +143,9 @@ impl MessageQueuePair {
         }
     }
 
-    /// Whether the queue pair must be moved to ERR now that its connection is closed: siw
-    /// does not complete requests that were posted after the end.
-    pub(super) fn needs_flush(&self) -> bool {
-        self.queue_pair.transport() == Transport::IWarp && !self.state().is_idle()
+    /// Whether the queue pair must be moved to ERR now that its connection is closed.
+    pub(super) fn needs_flush(&self, reason: CloseReason) -> bool {
+        !reason.flushes(self.queue_pair.transport()) && !self.state().is_idle()
     }
 }
 

@@ -10,8 +10,7 @@ use super::CmConnection;
 #[cfg(doc)]
 use crate::Cause;
 use crate::endpoint::post_receive;
-use crate::messages::next_completion;
-use crate::stage::Stage;
+use crate::messages::{Side, next_completion};
 
 /// What the helpers of librdmacm's `rdma_verbs.h` do. For everything else use the
 /// [`queue_pair`](CmConnection::queue_pair).
@@ -87,8 +86,8 @@ impl CmConnection<QueuePair> {
         both {
             ///
             /// # Errors
-            /// [`Cause::Closed`] once the connection is closed and nothing more has completed;
-            /// requests that were under way complete before, as flushed. [`Cause::Device`] if the
+            /// [`Cause::Closed`] once the connection is closed and nothing more completes: requests
+            /// that were under way complete before, as flushed. [`Cause::Device`] if the
             /// device is gone and all requests have completed, or the queue pair is not waitable.
             /// [`Cause::Deadline`]: nothing completed in time.
             #[doc(alias = "rdma_get_send_comp")]
@@ -96,8 +95,8 @@ impl CmConnection<QueuePair> {
         pub fn next_sent(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
             self.established().id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());
-                let queue = self.queue_pair().send_queue();
-                next_completion(&attempt, self.established(), queue, Stage::Send).await
+                let queue_pair = self.queue_pair();
+                next_completion(&attempt, self.established(), queue_pair, Side::Sends).await
             }
         }
     }
@@ -111,8 +110,8 @@ impl CmConnection<QueuePair> {
         pub fn next_received(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
             self.established().id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());
-                let queue = self.queue_pair().receive_queue();
-                next_completion(&attempt, self.established(), queue, Stage::Receive).await
+                let queue_pair = self.queue_pair();
+                next_completion(&attempt, self.established(), queue_pair, Side::Receives).await
             }
         }
     }

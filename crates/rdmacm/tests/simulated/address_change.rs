@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use rdmacm::core::ucma::{Call, UcmaFile};
-use rdmacm::core::{CommandNumber, EventChannel, EventKind};
+use rdmacm::core::{ChannelOptions, CommandNumber, EventChannel, EventKind};
 use rdmacm::{Cause, Error, Node, Stage};
 use rdmacm_abi::{EventNumber, EventResponse};
 use rdmacm_sim::Host;
@@ -15,20 +15,21 @@ use zerocopy::FromBytes as _;
 
 use crate::hosts::{Hosts, node};
 
-/// A host's file that reports `ADDR_CHANGE` in place of another event (`cma_netdev_change`).
+/// A host's file that reports one event in place of another.
 #[derive(Debug)]
-struct FailingOver {
+struct ReplacedEvents {
     kernel: Arc<dyn UcmaFile>,
     instead_of: EventNumber,
+    event: EventNumber,
 }
 
-impl UcmaFile for FailingOver {
+impl UcmaFile for ReplacedEvents {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.kernel.execute(call)?;
         if call.number() == CommandNumber::GET_EVENT {
             let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
             if event.event == self.instead_of {
-                event.event = EventNumber::ADDR_CHANGE;
+                event.event = self.event;
             }
         }
         Ok(())
@@ -75,11 +76,20 @@ impl UcmaFile for FailingOver {
     }
 }
 
+/// A channel of a host that reports one event in place of another.
+pub(crate) fn channel(host: &Host, instead_of: EventNumber, event: EventNumber) -> ChannelOptions {
+    let file = ReplacedEvents {
+        kernel: host.open().unwrap(),
+        instead_of,
+        event,
+    };
+    let options = EventChannel::options().ucma(Arc::new(file));
+    options.devices(Arc::new(host.clone()))
+}
+
+/// `ADDR_CHANGE` in place of another event (`cma_netdev_change`).
 fn failing_over(host: &Host, instead_of: EventNumber) -> Node {
-    let kernel = host.open().unwrap();
-    let channel = EventChannel::options()
-        .ucma(Arc::new(FailingOver { kernel, instead_of }))
-        .devices(Arc::new(host.clone()));
+    let channel = channel(host, instead_of, EventNumber::ADDR_CHANGE);
     Node::options().channel(channel).open().unwrap()
 }
 

@@ -121,11 +121,16 @@ impl<R> Producer<R> {
         self.ring.tail.0.load(Ordering::Relaxed)
     }
 
-    /// How many requests it has room for.
-    pub(super) fn free(&self) -> u32 {
+    /// How many requests are in it.
+    pub(super) fn len(&self) -> u32 {
         // Acquire: the producer overwrites what the consumer has taken out before.
         let head = self.ring.head.0.load(Ordering::Acquire);
-        self.capacity - self.next().wrapping_sub(head)
+        self.next().wrapping_sub(head)
+    }
+
+    /// How many requests it has room for.
+    pub(super) fn free(&self) -> u32 {
+        self.capacity - self.len()
     }
 
     /// Whether there is room for this many requests, here and where they are posted to, which

@@ -207,6 +207,14 @@ impl ReceiveQueue {
         Ok(WorkIds::new(self.parts.token, first, next))
     }
 
+    /// How many requests were not reported as complete.
+    pub(crate) fn outstanding(&self) -> u32 {
+        if !self.mark.is_here() {
+            return 0;
+        }
+        self.state.lock().posted.len()
+    }
+
     #[cold]
     fn refused_in_child(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
         let gone = self.parts.domain.context().gone();

@@ -463,6 +463,14 @@ impl SendQueue {
         uverbs.ring_doorbell(self.parts.handle)
     }
 
+    /// How many requests were not reported as complete.
+    pub(crate) fn outstanding(&self) -> u32 {
+        if !self.mark.is_here() {
+            return 0;
+        }
+        self.state.lock().posted.len()
+    }
+
     /// After a reset.
     pub(crate) fn reset(&self) {
         self.parts.qp_status.set_unready();

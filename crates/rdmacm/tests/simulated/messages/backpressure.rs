@@ -11,7 +11,7 @@ use super::{Hosts, SECOND};
 const RECEIVES: u8 = 4;
 const SENDS: u8 = 2;
 
-fn few() -> MessageOptions {
+pub(super) fn few() -> MessageOptions {
     let options = MessageOptions::new().receives(RECEIVES.into());
     options.sends(SENDS.into())
 }

@@ -1,11 +1,15 @@
 //! The end of connections that carry messages.
 
+use std::sync::Arc;
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{CLOSE_DEADLINE, Cause, Stage, StopGroup};
+use rdmacm::{CLOSE_DEADLINE, Cause, Node, Stage, StopGroup};
+use rdmacm_abi::EventNumber;
 
+use super::backpressure::few;
 use super::{Hosts, SECOND};
+use crate::address_change;
 
 #[test]
 fn a_peer_that_disconnects_ends_the_messages() {
@@ -162,4 +166,30 @@ fn a_group_stops_connections_of_before_and_after() {
         group.add(after.stop_handle());
         assert!(after.receive().unwrap().is_none());
     }
+}
+
+/// The kernel does not disconnect if it finds that the peer's address has moved
+/// (`cma_netevent_work_handler`).
+#[test]
+fn a_peer_that_has_become_unreachable_ends_what_is_under_way() {
+    let mut hosts = Hosts::roce();
+    let (instead_of, event) = (EventNumber::DISCONNECTED, EventNumber::UNREACHABLE);
+    let channel = address_change::channel(&hosts.client, instead_of, event);
+    let node = Node::options().channel(channel);
+    hosts.client_node = node
+        .device_source(Arc::new(hosts.client.clone()))
+        .open()
+        .unwrap();
+    let (near, far) = hosts.connect_with(few(), few());
+    near.set_deadline(SECOND);
+    while near.send(&[7; 200]).is_ok() {}
+    near.set_deadline(None);
+    drop(far);
+    let error = near.flush().unwrap_err();
+    let Cause::Closed(reason) = error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_eq!(reason.kind(), EventKind::Unreachable);
+    drop(near);
+    hosts.assert_clean();
 }
