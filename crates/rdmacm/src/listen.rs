@@ -37,6 +37,7 @@ pub(crate) struct ListenConfig {
 pub(crate) struct ListeningIds {
     event_loop: Arc<EventLoop>,
     ids: Vec<ManagedId>,
+    options: IdOptions,
     sockets: ListenSockets,
     requests: Arc<EventQueue>,
     address: CmAddr,
@@ -81,6 +82,7 @@ impl ListeningIds {
             event_loop: Arc::clone(event_loop),
             sockets: ListenSockets::for_ids(event_loop, &ids),
             ids,
+            options: config.options,
             requests,
             address: address.with_port(port),
             device: OnceLock::new(),
@@ -233,7 +235,9 @@ impl ListeningIds {
                 if let Some(child) = event.take_child() {
                     // It may have been read where the listener was before.
                     let migrated = child.migrate(self.event_loop.channel());
-                    migrated.map_err(|error| attempt.fail(Stage::Accept, error))?;
+                    migrated
+                        .and_then(|()| self.options.apply_to_request(&child))
+                        .map_err(|error| attempt.fail(Stage::Accept, error))?;
                     return Ok(Some((event, child)));
                 }
                 // For all waiters, now and later.

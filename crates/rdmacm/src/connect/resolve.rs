@@ -48,8 +48,10 @@ pub(crate) async fn resolve(
     wait_for_event(attempt, &managed, stage, EventKind::AddrResolved).await?;
 
     let stage = Stage::ResolveRoute;
-    // A route that the kernel refuses is resolved like an unknown one.
-    if target.route.is_empty() || id.set_ib_path(&target.route).is_err() {
+    // A known route is of an id without options, and a route that the kernel refuses is resolved
+    // like an unknown one.
+    let uses_known = !target.route.is_empty() && !options.shape_route();
+    if !uses_known || id.set_ib_path(&target.route).is_err() {
         id.resolve_route(timeout(attempt)).map_err(refused(stage))?;
     }
     wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;

@@ -80,7 +80,8 @@ impl ListenerOptions {
     }
 
     /// The type of service of accepted connections, see
-    /// [`set_tos`](rdmacm_core::IdHandle::set_tos).
+    /// [`set_tos`](rdmacm_core::IdHandle::set_tos). On RoCE and InfiniBand the connecting side
+    /// decides, for both directions. siw ignores it.
     #[must_use]
     pub fn tos(mut self, tos: u8) -> Self {
         self.config.options.tos = Some(tos);

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::thread;
 
+use rdmacm::addrinfo::{Directory, Hints};
 use rdmacm::core::{ConnParam, QueuePair as _, Transport};
-use rdmacm::{Cause, Listener, Stage};
+use rdmacm::{Cause, Connector, Listener, Stage};
 
-use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, node};
+use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
 #[test]
 fn both_sides_know_addresses_private_data_and_queue_pairs() {
@@ -60,7 +61,7 @@ fn connections_are_made_over_ipv6() {
                 let incoming = listener.accept(60 * SECOND).unwrap();
                 incoming.accept_with(&hosts.server_pairs).unwrap()
             });
-            let connector = rdmacm::Connector::new((address.unwrap(), PORT)).with_node(&client);
+            let connector = Connector::new((address.unwrap(), PORT)).with_node(&client);
             let connection = connector.connect_with(&hosts.client_pairs).unwrap();
             accepted.join().unwrap();
             drop(connection);
@@ -171,4 +172,28 @@ fn a_full_backlog_drops_requests_on_roce() {
         assert_eq!(error.stage(), Stage::Connect);
     }
     hosts.assert_client_is_clean();
+}
+
+/// A route that was resolved before is of an id without options.
+#[test]
+fn a_connection_with_options_has_a_route_of_its_own() {
+    let hosts = Hosts::roce();
+    let server = Server::start(&hosts);
+    let client = node(&hosts.client);
+    let host = hosts.client.clone();
+    let directory = Directory::new().channels(move || channel(&host).open());
+    let address = hosts.address();
+    let (name, service) = (address.ip().to_string(), address.port().to_string());
+    let found = directory.resolve(&*name, &*service, &Hints::rc()).unwrap();
+    for (tos, ack_timeout) in [(0x68, 12), (0x20, 20)] {
+        let connector = Connector::new(&found).with_node(&client);
+        let connector = connector.tos(tos).ack_timeout(ack_timeout);
+        let connection = connector.connect_with(&hosts.client_pairs).unwrap();
+        let path = connection.id().path_records().unwrap()[0].record;
+        assert_eq!(
+            (path.traffic_class, path.packet_life_time),
+            (tos, ack_timeout - 1)
+        );
+    }
+    server.stop();
 }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use rdmacm::core::CommandNumber;
+use rdmacm::core::{CommandNumber, QpState};
 use rdmacm::{Cause, Listener, Stage};
 
 use crate::hosts::{Hosts, SECOND, Server, node};
@@ -208,4 +208,16 @@ fn requests_that_are_queued_are_rejected_with_the_listener() {
         hosts.assert_server_is_clean();
         Server::start(&hosts).stop();
     }
+}
+
+/// The kernel gives the id of a request none of the listener's options.
+#[test]
+fn an_accepted_connection_has_the_listeners_ack_timeout() {
+    let hosts = Hosts::roce();
+    let server = node(&hosts.server);
+    let options = Listener::options().with_node(&server).ack_timeout(12);
+    let listener = options.bind(hosts.address()).unwrap();
+    let [_client, server] = hosts.connect(&node(&hosts.client), &listener);
+    let attributes = server.id().init_qp_attr(QpState::RTS).unwrap();
+    assert_eq!(attributes.timeout, 12);
 }

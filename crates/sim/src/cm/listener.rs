@@ -105,8 +105,7 @@ pub(super) fn create_child(
     parent.backlog = parent.backlog.saturating_sub(1);
     let mut child = Id::new(serial, 0, parent.file, (parent.port_space, service.qp_type));
     (child.source, child.destination) = child_addresses(parent, arrival, service.addresses);
-    child.options.tos = parent.options.tos;
-    child.options.ack_timeout = parent.options.ack_timeout;
+    // Without the listener's options.
     child.state = State::Connect;
     child.attached = Some(arrival.attached);
     child.source_gid = arrival.destination;
