@@ -39,7 +39,7 @@ mod waiter_queue;
 mod waiting_tasks;
 
 pub(crate) use connecting::Connecting;
-pub(crate) use event_queue::{EventQueue, QueuedEvent};
+pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
 pub(crate) use extensions::Extensions;
 pub(crate) use handshakes::{HandshakeLimit, HandshakePermit};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
@@ -76,6 +76,8 @@ pub(crate) struct EventLoop {
     /// Of threads that have waited, for the next ones.
     spare_threads: Mutex<Vec<WaitingThread>>,
     last_key: AtomicU64,
+    /// The process that has opened it. A forked child inherits its state, but none of its threads.
+    process: u32,
 }
 
 /// What an [`EventLoop`] is made of.
@@ -151,6 +153,7 @@ impl EventLoop {
             failures: AtomicU64::new(0),
             spare_threads: Mutex::default(),
             last_key: AtomicU64::new(0),
+            process: std::process::id(),
         }))
     }
 

@@ -10,7 +10,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike as _;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, pause};
+use nix::unistd::{ForkResult, Pid, alarm, fork, gettid, pause};
 use rdmacm::{Connector, Listener, Node, RdmaDatagram};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
@@ -22,6 +22,7 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("sleeps_beside_a_child", sleeps_beside_a_child),
     ("a_child_drops_a_stream", a_child_drops_a_stream),
     ("a_child_drops_datagrams", a_child_drops_datagrams),
+    ("a_child_waits_on_its_own", a_child_waits_on_its_own),
 ];
 
 #[case]
@@ -35,6 +36,11 @@ fn a_child_leaves_the_streams_of_its_parent_alone(site: &Site) {
     if site.soft == Soft::Rxe {
         child::run_at("a_child_drops_datagrams", site);
     }
+}
+
+#[case]
+fn a_wait_in_a_child_ends_though_a_thread_of_its_parent_waits(site: &Site) {
+    child::run_at("a_child_waits_on_its_own", site);
 }
 
 /// Runs `work` in a child, which ends then.
@@ -56,6 +62,40 @@ fn processor_time() -> Duration {
         .map(|time| Duration::from_micros(time.num_microseconds().unsigned_abs()))
         .iter()
         .sum()
+}
+
+/// The thread that reads the events for all others is not in the child.
+fn a_child_waits_on_its_own() {
+    let listener = Listener::bind(site().v4(0)).unwrap();
+    let stop = listener.stop_handle();
+    std::thread::scope(|scope| {
+        let (tell, thread) = std::sync::mpsc::channel();
+        let listener = &listener;
+        scope.spawn(move || {
+            tell.send(gettid()).unwrap();
+            listener.accept(None).unwrap_err()
+        });
+        until_it_sleeps(thread.recv().unwrap());
+        let child = in_child(|| {
+            // Ends a child that hangs.
+            alarm::set(30);
+            listener.accept(SECOND).unwrap_err();
+        });
+        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        stop.stop();
+    });
+}
+
+fn until_it_sleeps(thread: Pid) {
+    let path = format!("/proc/self/task/{thread}/stat");
+    let is_asleep = || {
+        let stat = std::fs::read_to_string(&path).unwrap();
+        let (_, state) = stat.rsplit_once(')').unwrap();
+        state.trim_start().starts_with('S')
+    };
+    while !is_asleep() {
+        std::thread::yield_now();
+    }
 }
 
 /// The descriptors of a device that the parent has closed are open in the child, and readable.

@@ -169,12 +169,19 @@ impl EventLoop {
         let thread = &thread.state;
         let mut state = self.state();
         while !thread.take_woken() && self.failures() == failures {
-            state = match state.leader {
-                Leader::None => self.lead(state, thread, true),
-                Leader::Awake | Leader::Asleep(_) => Self::follow(state, thread),
+            // In a forked child, the leader is a thread of the parent.
+            let has_leader = state.leader != Leader::None && !self.is_in_child();
+            state = if has_leader {
+                Self::follow(state, thread)
+            } else {
+                self.lead(state, thread, true)
             };
         }
         hand_over(state);
+    }
+
+    fn is_in_child(&self) -> bool {
+        std::process::id() != self.process
     }
 
     /// Reads the sources that are readable, without sleeping, unless another thread does so.
