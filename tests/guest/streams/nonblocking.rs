@@ -132,6 +132,77 @@ fn poll_tells_of_a_lost_peer(site: &Site) {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
+/// As a client that asks, and then waits for the answer.
+#[case]
+fn a_reply_is_told_though_nobody_has_tried_to_read(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    let client = nonblocking(client);
+    for round in 0..3 {
+        (&client).write_all(&[round]).unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        (&server).write_all(&[round]).unwrap();
+        assert!(is_ready(&client, PATIENCE));
+        let mut reply = [9];
+        when_ready(&client, |mut client| client.read_exact(&mut reply)).unwrap();
+        assert_eq!(reply, [round]);
+    }
+}
+
+/// An empty write finds nothing out.
+#[case]
+fn an_empty_write_does_not_end_the_wait_for_room(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    let client = nonblocking(client);
+    settle(&client, |mut client| client.read(&mut [0]));
+    let mut written = 0;
+    loop {
+        match (&client).write(&[1; 1000]) {
+            Ok(bytes) => written += bytes,
+            Err(refused) => {
+                assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+                if !is_ready(&client, Duration::ZERO) {
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!((&client).write(&[]).unwrap(), 0);
+    (&server).read_exact(&mut vec![0; written]).unwrap();
+    assert!(is_ready(&client, PATIENCE));
+    when_ready(&client, |mut client| client.write(&[1])).unwrap();
+}
+
+/// There mostly is room, which is no reason to write.
+#[case]
+fn a_reservation_that_succeeds_ends_the_wait_for_room(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    let mut client = nonblocking(client);
+    let mut send = |bytes| -> std::io::Result<usize> {
+        let slot = client.reserve(bytes)?;
+        let length = slot.len();
+        slot.commit(length)?;
+        Ok(length)
+    };
+    let mut written = 0;
+    let refused = loop {
+        match send(1000) {
+            Ok(bytes) => written += bytes,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+    (&server).read_exact(&mut vec![0; written]).unwrap();
+    let until = Instant::now() + PATIENCE;
+    while send(1).is_err() {
+        assert!(Instant::now() < until, "there is room");
+        thread::yield_now();
+    }
+    settle(&client, |mut client| client.read(&mut [0]));
+    (&server).read_exact(&mut [0]).unwrap();
+}
+
 /// What a call in one direction handles of the other one is told.
 #[case]
 fn both_directions_are_told(site: &Site) {

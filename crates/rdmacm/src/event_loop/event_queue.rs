@@ -176,8 +176,15 @@ impl EventQueue {
 
     /// Wakes `waker` when something comes.
     pub(crate) fn register(&self, key: u64, waker: &Waker) {
-        let replaced = self.inner().waiters.add(key, waker);
+        let replaced = self.add_waiter(key, waker);
         drop(replaced);
+    }
+
+    /// As [`register`](Self::register), of a caller with a lock. Returns the waker that it
+    /// replaces, to be dropped without the lock.
+    #[must_use]
+    pub(crate) fn add_waiter(&self, key: u64, waker: &Waker) -> Option<Waker> {
+        self.inner().waiters.add(key, waker)
     }
 
     /// Removes all waiters: they are about to register again.
@@ -194,16 +201,17 @@ impl EventQueue {
 
     /// Removes a waiter. If it was woken for an event, another one is woken instead.
     pub(crate) fn deregister(&self, key: u64) {
+        self.remove_waiter(key).finish();
+    }
+
+    /// As [`deregister`](Self::deregister), of a caller with a lock, which finishes it without
+    /// the lock.
+    pub(crate) fn remove_waiter(&self, key: u64) -> RemovedWaiter {
         let mut inner = self.inner();
         let waiter = inner.waiters.remove(key);
         let is_ready = !inner.events.is_empty() || inner.is_closed;
         let next = inner.waiters.first().filter(|_| is_ready).cloned();
-        drop(inner);
-        // Not under the lock: dropping the last waker of a task ends the task.
-        drop(waiter);
-        if let Some(next) = next {
-            next.wake();
-        }
+        RemovedWaiter { waiter, next }
     }
 
     /// From now on reading the peer's disconnect request also replies to it.
@@ -241,6 +249,29 @@ impl EventQueue {
         if let Some(queue_pair) = queue_pair.upgrade() {
             let _ = id.with_queue_pair(queue_pair.as_ref()).disconnect();
         }
+    }
+}
+
+/// A waiter that was removed, and the one that is to be woken instead.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct RemovedWaiter {
+    waiter: Option<Waker>,
+    next: Option<Waker>,
+}
+
+impl RemovedWaiter {
+    /// Not under a lock: dropping the last waker of a task ends the task.
+    pub(crate) fn finish(self) {
+        drop(self.waiter);
+        if let Some(next) = self.next {
+            next.wake();
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub(crate) fn is_none(&self) -> bool {
+        self.waiter.is_none() && self.next.is_none()
     }
 }
 

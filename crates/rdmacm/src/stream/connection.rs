@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, Deadline, EventKind};
+use rdmacm_core::{CmAddr, Deadline, EventKind, QueuePair as _};
 use rdmacm_rsocket::How;
 use rdmacm_verbs::RemoteAccessRegion;
 
@@ -153,9 +153,9 @@ impl StreamConnection {
             _ => device.check_removal(),
         }
         self.queue_pair.poll();
-        if self.queue_pair.is_iwarp() && !self.queue_pair.is_flushed() {
-            // siw does not complete requests that were posted after the end. If it fails, the
-            // device is gone, which polling reports.
+        let transport = self.queue_pair.queue_pair().transport();
+        if !reason.flushes(transport) && !self.queue_pair.is_flushed() {
+            // If it fails, the device is gone, which polling reports.
             let _ = self.with_queue_pair().fail();
         }
         Some(reason)
@@ -438,6 +438,8 @@ impl StreamConnection {
                     .await
             }
         };
+        // Perhaps only a failure has been seen that was a consequence of the peer's end.
+        self.queue_pair.poll();
         let has_peer_closed = self.queue_pair.status().shutdown.peer_disconnected();
         let cause = match (ended, self.queue_pair.unacknowledged()) {
             _ if has_peer_closed => return Ok(()),

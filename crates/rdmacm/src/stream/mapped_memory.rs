@@ -56,6 +56,7 @@ impl StreamConnection {
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
     ) -> io::Result<usize> {
         if let Some(outcome) = take() {
+            self.has_transferred(StreamInterest::Writable);
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
         let interest = StreamInterest::Progress;

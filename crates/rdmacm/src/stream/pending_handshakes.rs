@@ -14,7 +14,7 @@ use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
-use crate::event_loop::{QueuedEvent, WaitSource, WaiterQueue, wait_for};
+use crate::event_loop::{QueuedEvent, RemovedWaiter, WaitSource, WaiterQueue, wait_for};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
@@ -282,21 +282,26 @@ impl WaitSource for HandshakeSource<'_> {
 
     fn register(&mut self, key: u64, waker: &Waker) {
         let mut state = self.all.state();
-        for pending in &state.pending {
-            pending.queue().register(key, waker);
-        }
-        let replaced = state.waiters.add(key, waker);
+        let queues = state.pending.iter().map(|pending| pending.queue());
+        let mut replaced: Vec<_> = queues
+            .filter_map(|queue| queue.add_waiter(key, waker))
+            .collect();
+        replaced.extend(state.waiters.add(key, waker));
         drop(state);
+        // Not under the lock: dropping the last waker of a task ends the task.
         drop(replaced);
     }
 
     fn deregister(&mut self, key: u64) {
         let mut state = self.all.state();
-        for pending in &state.pending {
-            pending.queue().deregister(key);
-        }
+        let queues = state.pending.iter().map(|pending| pending.queue());
+        let removed: Vec<_> = queues
+            .map(|queue| queue.remove_waiter(key))
+            .filter(|removed| !removed.is_none())
+            .collect();
         let waiter = state.waiters.remove(key);
         drop(state);
         drop(waiter);
+        removed.into_iter().for_each(RemovedWaiter::finish);
     }
 }

@@ -24,8 +24,6 @@ pub(super) struct Readiness {
 struct Directions {
     reading: Attention,
     writing: Attention,
-    /// No call has looked yet.
-    is_new: bool,
 }
 
 /// What a direction's calls have found.
@@ -48,16 +46,16 @@ impl Directions {
     }
 
     fn are_ready(&self) -> bool {
-        self.is_new || [self.reading, self.writing].contains(&Attention::Due)
+        [self.reading, self.writing].contains(&Attention::Due)
     }
 }
 
 impl Readiness {
     fn new(event_loop: &EventLoop) -> io::Result<Arc<Self>> {
         let directions = Mutex::new(Directions {
-            reading: Attention::None,
+            // No call has looked yet.
+            reading: Attention::Due,
             writing: Attention::None,
-            is_new: true,
         });
         Ok(Arc::new(Self {
             descriptor: Descriptor::new(event_loop)?,
@@ -84,7 +82,7 @@ impl Readiness {
     fn set(&self, interest: StreamInterest, attention: Attention) {
         let mut directions = self.directions();
         let before = std::mem::replace(directions.of(interest), attention);
-        if std::mem::take(&mut directions.is_new) || before != attention {
+        if before != attention {
             self.publish(&directions);
         }
     }
@@ -154,6 +152,19 @@ impl StreamConnection {
         }
     }
 
+    /// For a writer, who perhaps never reads: the descriptor is not readable for bytes that have
+    /// not come.
+    fn recheck_reading(&self, readiness: &Readiness) {
+        if readiness.directions().reading != Attention::Due {
+            return;
+        }
+        readiness.set(StreamInterest::Readable, Attention::Waiting);
+        self.queue_pair().arm_and_look(StreamInterest::Readable);
+        if !self.queue_pair().has_nothing_to_read(false) {
+            readiness.set(StreamInterest::Readable, Attention::Due);
+        }
+    }
+
     /// Handles what has come, instead of waiting for it, and calls `take` again, which has
     /// returned nothing. If it returns nothing once more, the descriptor becomes readable when
     /// the next call may return something.
@@ -168,6 +179,9 @@ impl StreamConnection {
         if let Some(readiness) = self.readiness.get() {
             readiness.set(interest, Attention::Waiting);
             self.queue_pair().arm_and_look(interest);
+            if interest != StreamInterest::Readable {
+                self.recheck_reading(readiness);
+            }
         }
         event_loop.run_once();
         loop {

@@ -5,7 +5,7 @@ use std::task::Waker;
 use rdmacm_rsocket::Shutdown;
 
 use super::failure::StreamFailure;
-use crate::event_loop::WaiterQueue;
+use crate::event_loop::{WaiterQueue, WaitingThread};
 use crate::messages::KeepAlive;
 
 /// What a waiter waits for.
@@ -33,6 +33,8 @@ pub(super) struct Status {
     for_progress: WaiterQueue,
     /// Of the stream's descriptor, which is woken with any waiter.
     descriptor: Option<Waker>,
+    /// Of a thread that has waited for bytes, for the next one.
+    pub(super) spare_thread: Option<WaitingThread>,
 }
 
 impl StreamInterest {
@@ -55,6 +57,7 @@ impl Status {
             flushers: WaiterQueue::default(),
             for_progress: WaiterQueue::default(),
             descriptor: None,
+            spare_thread: None,
         }
     }
 

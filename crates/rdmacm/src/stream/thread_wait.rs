@@ -23,10 +23,10 @@ impl StreamConnection {
         }
         let queue_pair = self.queue_pair();
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
-        while let Some(thread) = queue_pair.register_thread(key, event_loop) {
+        while let Some((thread, has_looked)) = queue_pair.register_thread(key, event_loop) {
             // Whatever comes from here on wakes the thread; this finds what came before. Mostly
             // nothing did.
-            if self.may_be_closed() || !queue_pair.has_nothing_to_read() {
+            if self.may_be_closed() || !queue_pair.has_nothing_to_read(has_looked) {
                 let read = self.try_read(reading, into);
                 if read.is_some() || self.may_be_closed() {
                     queue_pair.deregister(StreamInterest::Readable, key);
@@ -35,8 +35,7 @@ impl StreamConnection {
                 }
             }
             event_loop.park(&thread, failures);
-            event_loop.keep_thread(thread);
-            queue_pair.withdraw(StreamInterest::Readable, key);
+            queue_pair.withdraw_thread(key, thread, event_loop);
             let read = self.try_read(reading, into);
             if read.is_some() {
                 queue_pair.wake_next_reader();

@@ -150,6 +150,7 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) -> Result<(), ProtocolError> {
         let mut send = lock(&self.send);
+        let waited_for_peer = send.waits_for_peer();
         match message {
             Message::Credits(limit) => {
                 if let Some(sender) = &mut send.sender {
@@ -166,7 +167,10 @@ impl StreamQueuePair {
             }
             _ => {}
         }
-        if send.is_writable() && self.status.has_waiters() {
+        // A writer that waits for this side's room now need not wait for the peer too: it looks
+        // whether there is room, of which it was perhaps not told.
+        let may_write = send.is_writable() || waited_for_peer && !send.waits_for_peer();
+        if may_write && self.status.has_waiters() {
             self.status().wake_first(StreamInterest::Writable, wakers);
         }
         Ok(())

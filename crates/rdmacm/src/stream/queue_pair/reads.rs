@@ -11,9 +11,11 @@ use crate::stream::receive_state::{Reading, ReceiveState};
 use crate::stream::status::{StreamInterest, Wakers};
 
 impl StreamQueuePair {
-    /// Whether a read would return nothing. It costs less than the read.
-    pub(in crate::stream) fn has_nothing_to_read(&self) -> bool {
-        if self.has_completions(StreamInterest::Readable) || !self.status.is_open() {
+    /// Whether a read would return nothing, of a caller that perhaps has looked for completions
+    /// just now. It costs less than the read.
+    pub(in crate::stream) fn has_nothing_to_read(&self, has_looked: bool) -> bool {
+        let may_have_come = !has_looked && self.has_completions(StreamInterest::Readable);
+        if may_have_come || !self.status.is_open() {
             return false;
         }
         let receiver = &lock(&self.receive).receiver;

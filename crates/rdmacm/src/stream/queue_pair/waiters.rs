@@ -33,23 +33,43 @@ impl StreamQueuePair {
     }
 
     /// Adds a thread that waits for bytes, if nothing else can end its wait but the end of the
-    /// connection: no keep-alive, no failure. It looks next.
+    /// connection: no keep-alive, no failure. It looks next; the flag says whether there was no
+    /// completion after the notification was requested.
     pub(in crate::stream) fn register_thread(
         &self,
         key: u64,
         event_loop: &Arc<EventLoop>,
-    ) -> Option<WaitingThread> {
+    ) -> Option<(WaitingThread, bool)> {
         let mut status = self.status();
         if status.failure().is_some() || status.keep_alive.next().is_some() {
             return None;
         }
-        let thread = event_loop.waiting_thread();
+        let spare = status.spare_thread.take();
+        let thread = spare.unwrap_or_else(|| event_loop.waiting_thread());
         let readers = status.queue_mut(StreamInterest::Readable);
         let replaced = readers.add(key, thread.waker());
         drop(status);
         drop(replaced);
-        self.arm_and_look(StreamInterest::Readable);
-        Some(thread)
+        let has_looked = self.arm_and_look(StreamInterest::Readable);
+        Some((thread, has_looked))
+    }
+
+    /// Removes a thread that looks next, and keeps what it has waited with.
+    pub(in crate::stream) fn withdraw_thread(
+        &self,
+        key: u64,
+        thread: WaitingThread,
+        event_loop: &EventLoop,
+    ) {
+        let mut status = self.status();
+        // Two threads may have waited.
+        let spare = status.spare_thread.replace(thread);
+        let waiter = status.queue_mut(StreamInterest::Readable).remove(key);
+        drop(status);
+        drop(waiter);
+        if let Some(spare) = spare {
+            event_loop.keep_thread(spare);
+        }
     }
 
     /// Requests the notifications that a waiter needs. Completions that are there already do not
