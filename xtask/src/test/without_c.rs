@@ -135,7 +135,8 @@ pub(crate) fn run_static(guest: &Guest, program: &Path, step: &str, totals: &mut
 }
 
 /// Loads modules from the kernel's folder `$1`, because the guest's root has none. The client
-/// tries until the server listens or has ended.
+/// starts once the server has printed that it listens: a client that connects while the server
+/// starts to listen can break siw's listener.
 const SCRIPT: &str = r#"
 set -e
 if test -n "$1"; then
@@ -150,11 +151,15 @@ mkdir -p "$image/dev/infiniband"
 mount --bind /dev/infiniband "$image/dev/infiniband"
 cp "$0" "$image/rdmacm"
 chroot "$image" /rdmacm devices
+server=$(mktemp)
+trap 'cat "$server" >&2' EXIT
 for address in 10.71.1.1 10.71.2.1; do
-    chroot "$image" /rdmacm ping --listen $address --persistent &
-    until chroot "$image" /rdmacm ping $address --count 5 --interval 0 --validate; do
+    : > "$server"
+    chroot "$image" /rdmacm ping --listen $address --persistent 2> "$server" &
+    until grep -q ': listening on ' "$server"; do
         test -d /proc/$!
     done
+    chroot "$image" /rdmacm ping $address --count 5 --interval 0 --validate
     kill $!
     wait $!
 done
