@@ -16,6 +16,7 @@ use crate::workspace::Workspace;
 const FILE: &str = "tests/bench/counts.txt";
 /// By how many percent instructions may rise: the allocator depends on what ran before.
 const TOLERANCE: u64 = 3;
+const UPDATE: &str = "after a change, run `cargo xtask bench --update`";
 /// How often a workload is measured whose counts have risen.
 const ATTEMPTS: u32 = 3;
 
@@ -31,7 +32,8 @@ pub(crate) fn update(workspace: &Workspace, guest: Guest) -> anyhow::Result<Path
     Ok(path)
 }
 
-/// Compares the counts of all workloads with the file: two tests for each.
+/// Compares the counts of all workloads with the file: a test of the calls and allocations of
+/// each, and one of the instructions of those whose instructions are counted.
 pub(crate) fn run(workspace: &Workspace, guest: &Guest, totals: &mut Totals) {
     let name = format!("{}/bench", guest.kernel.name);
     match compare(workspace, guest) {
@@ -102,7 +104,7 @@ fn risen(committed: &Counts, measured: &Counts) -> Vec<String> {
     names
 }
 
-/// Two tests for each workload that is in the file or was measured.
+/// The tests of each workload that is in the file or was measured.
 fn results(committed: &Counts, measured: &Counts) -> Vec<Compared> {
     let same_toolchain = committed.toolchain == measured.toolchain;
     let unmeasured = committed
@@ -118,13 +120,14 @@ fn results(committed: &Counts, measured: &Counts) -> Vec<Compared> {
             } else {
                 "it has no line"
             };
-            let reason = format!("{missing}; after a change, run `cargo xtask bench --update`");
+            let reason = format!("{missing}; {UPDATE}");
             results.push((name.clone(), "counts", Err(reason)));
             continue;
         };
         results.push((name.clone(), "calls and allocations", exact(before, now)));
         if before.instructions.is_some() || now.instructions.is_some() {
-            let result = if same_toolchain {
+            let in_both = before.instructions.is_some() && now.instructions.is_some();
+            let result = if same_toolchain || !in_both {
                 instructions(before, now)
             } else {
                 let (was, is) = (&committed.toolchain, &measured.toolchain);
@@ -139,40 +142,46 @@ fn results(committed: &Counts, measured: &Counts) -> Vec<Compared> {
 }
 
 fn exact(before: &Count, now: &Count) -> Result<Outcome, String> {
-    let mut risen = Vec::new();
+    let mut problems = Vec::new();
     if before.operations != now.operations {
-        risen.push(format!(
+        problems.push(format!(
             "operations: {} instead of {}",
             now.operations, before.operations
         ));
     }
-    let mut add = |what: &str, before: u64, now: u64| {
-        if now > before {
-            risen.push(format!("{what}: {now} instead of {before}"));
-        }
-    };
-    if let Some(now) = now.calls {
-        add("system calls", before.calls.unwrap_or(0), now);
+    let allocations = [before, now].map(|count| Some(count.allocations));
+    for (what, [before, now]) in [
+        ("system calls", [before.calls, now.calls]),
+        ("allocations", allocations),
+    ] {
+        problems.extend(problem(what, 0, before, now));
     }
-    add("allocations", before.allocations, now.allocations);
-    pass_unless(&risen)
+    pass_unless(&problems)
 }
 
 fn instructions(before: &Count, now: &Count) -> Result<Outcome, String> {
-    let (before, now) = (
-        before.instructions.unwrap_or(0),
-        now.instructions.unwrap_or(0),
-    );
-    let risen = (now * 100 > before * (100 + TOLERANCE))
-        .then(|| format!("instructions: {now} instead of {before}"));
-    pass_unless(risen.as_slice())
+    let (before, now) = (before.instructions, now.instructions);
+    pass_unless(problem("instructions", TOLERANCE, before, now).as_slice())
 }
 
-fn pass_unless(risen: &[String]) -> Result<Outcome, String> {
-    if risen.is_empty() {
+/// What is wrong with a count: it is only in the file, it was only measured, or it has risen by
+/// more than `tolerance` percent.
+fn problem(what: &str, tolerance: u64, before: Option<u64>, now: Option<u64>) -> Option<String> {
+    match (before, now) {
+        (Some(_), None) => Some(format!("{what}: not measured; {UPDATE}")),
+        (None, Some(_)) => Some(format!("{what}: not in the file; {UPDATE}")),
+        (Some(before), Some(now)) if now * 100 > before * (100 + tolerance) => {
+            Some(format!("{what}: {now} instead of {before}"))
+        }
+        _ => None,
+    }
+}
+
+fn pass_unless(problems: &[String]) -> Result<Outcome, String> {
+    if problems.is_empty() {
         return Ok(Outcome::Passed);
     }
-    Err(risen.join("; "))
+    Err(problems.join("; "))
 }
 
 #[cfg(test)]
@@ -228,6 +237,28 @@ mod tests {
         let committed = counts("a", 10_000, 10, 5);
         assert_eq!(compared(&committed, &counts("b", 99_000, 10, 5)), "+s");
         assert_eq!(compared(&committed, &counts("b", 99_000, 11, 5)), "-s");
+    }
+
+    #[test]
+    fn a_count_that_is_only_in_the_file_or_only_measured_fails() {
+        let with = counts("a", 10_000, 10, 5);
+        let change = |toolchain, without: fn(&mut Count)| {
+            let mut counts = counts(toolchain, 10_000, 10, 5);
+            without(counts.rows.get_mut("rxe/id").unwrap());
+            counts
+        };
+        for toolchain in ["a", "b"] {
+            let without = change(toolchain, |count| count.instructions = None);
+            assert_eq!(compared(&with, &without), "+-");
+            assert_eq!(compared(&without, &with), "+-");
+            assert_eq!(compared(&without, &without), "+");
+        }
+        let without = change("a", |count| count.calls = None);
+        assert_eq!(compared(&with, &without), "-+");
+        assert_eq!(compared(&without, &with), "-+");
+        assert_eq!(compared(&without, &without), "++");
+        let reason = results(&with, &without).remove(0).2.unwrap_err();
+        assert!(reason.contains("cargo xtask bench --update"), "{reason}");
     }
 
     #[test]
