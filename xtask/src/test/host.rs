@@ -20,6 +20,7 @@ use crate::workspace::Workspace;
 /// `cargo xtask soak`.
 const FUZZ: &str = "RDMACM_FUZZ_SECONDS";
 const FUZZ_SECONDS: &str = "5";
+const FUZZ_TEST: &str = "acm::tests::fuzz";
 
 /// Format, lints, documentation, dependencies, unit and doc tests.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
@@ -115,10 +116,7 @@ fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     if std::env::var_os(FUZZ).is_none() {
         cargo.env(FUZZ, FUZZ_SECONDS);
     }
-    eprintln!("{} ...", process::line(&cargo));
-    let mut harness = Harness::new(totals, "host", "host");
-    let end = run_tests(&mut cargo, &mut harness);
-    harness.close(end);
+    run_harness(&mut cargo, totals);
 }
 
 /// Runs each benchmark once, without measuring it: one that does not work any more is found.
@@ -131,9 +129,17 @@ fn benchmarks(workspace: &Workspace, totals: &mut Totals) {
 /// Fuzzes ibacm's client for this many seconds.
 pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
     let mut cargo = workspace.cargo();
-    cargo.args(["test", "--workspace", "--lib", "acm::tests::fuzz"]);
+    cargo.args(["test", "--package", "rdmacm-addrinfo", "--lib", FUZZ_TEST]);
     cargo.env(FUZZ, seconds.to_string());
-    totals.measure("acm::tests::fuzz", || quiet(&mut cargo));
+    run_harness(&mut cargo, totals);
+}
+
+/// Runs cargo's tests and counts their results. It is a failure if none ran.
+fn run_harness(cargo: &mut Command, totals: &mut Totals) {
+    eprintln!("{} ...", process::line(cargo));
+    let mut harness = Harness::new(totals, "host", "host");
+    let end = run_tests(cargo, &mut harness);
+    harness.close(end);
 }
 
 /// Runs cargo with one pipe for both outputs, which keeps their order: cargo names the program
@@ -160,4 +166,24 @@ fn run_tests(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<(
         return Err(NonZeroExit(status.to_string()).into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_which_none_ran_are_a_failure() {
+        for (output, expected) in [
+            ("running 0 tests\n", "0 passed, 1 failed, 0 skipped"),
+            (
+                "running 1 test\ntest a ... ok\n",
+                "1 passed, 0 failed, 0 skipped",
+            ),
+        ] {
+            let mut totals = Totals::default();
+            run_harness(Command::new("printf").arg(output), &mut totals);
+            assert_eq!(totals.to_string(), expected);
+        }
+    }
 }
