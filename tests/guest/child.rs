@@ -10,6 +10,7 @@ use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::unistd::{Uid, setuid};
 use rdmacm_core::{AddressAbi, CmAddr, Error, EventChannel, PortSpace};
 use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
+use rdmacm_tests_macros::case;
 
 use crate::connector::handshakes;
 use crate::listener::closed;
@@ -26,19 +27,19 @@ const PORTS: u16 = 8;
 pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
-/// Runs a task of [`TASKS`] in a process of its own.
+/// The command that runs a task of [`TASKS`] in a process of its own.
 pub(crate) fn task(task: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.env(TASK, task);
     command
 }
 
-/// Like [`run`], and checks that it succeeds.
+/// Runs a task in a process of its own, and checks that it succeeds.
 pub(crate) fn run(name: &str) {
     check(&mut task(name));
 }
 
-/// Like [`succeeds`], for this device.
+/// Like [`run`], for this device.
 pub(crate) fn run_at(name: &str, site: &Site) {
     check(&mut task_at(name, site));
 }
@@ -67,9 +68,9 @@ fn check(command: &mut Command) {
     assert!(output.status.success(), "{stderr}");
 }
 
-/// In a child: runs its task and returns the exit code.
+/// In a child: runs its task and returns the exit code. A task that does not exist is a failure.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
-    let asked = std::env::var(TASK).ok()?;
+    let asked = std::env::var_os(TASK)?;
     let tasks = TASKS
         .iter()
         .chain(fork::TASKS)
@@ -79,9 +80,19 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .chain(killed_peer::TASKS)
         .chain(handshakes::TASKS)
         .chain(streams::killed_peer::TASKS);
-    let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
+    let Some((_, task)) = tasks.into_iter().find(|(name, _)| asked == *name) else {
+        eprintln!("no task {asked:?}");
+        return Some(ExitCode::FAILURE);
+    };
     task();
     Some(ExitCode::SUCCESS)
+}
+
+#[case]
+fn a_task_that_does_not_exist_fails() {
+    let output = task("nothing").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.stderr, b"no task \"nothing\"\n");
 }
 
 const TASKS: &[(&str, fn())] = &[
