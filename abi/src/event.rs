@@ -47,14 +47,14 @@ numbers! {
         /// The queue pair's number may be used again.
         TIMEWAIT_EXIT = 15 => "RDMA_CM_EVENT_TIMEWAIT_EXIT",
         /// A service was found; not in Linux 6.1.
-        ADDRINFO_RESOLVED = 16 => "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+        ADDRINFO_RESOLVED = 16 => "RDMA_CM_EVENT_ADDRINFO_RESOLVED" since (7, 2),
         /// No service was found; status is a negative errno. Not in Linux
         /// 6.1.
-        ADDRINFO_ERROR = 17 => "RDMA_CM_EVENT_ADDRINFO_ERROR",
+        ADDRINFO_ERROR = 17 => "RDMA_CM_EVENT_ADDRINFO_ERROR" since (7, 2),
         /// Written by the program; not in Linux 6.1.
-        USER = 18 => "RDMA_CM_EVENT_USER",
+        USER = 18 => "RDMA_CM_EVENT_USER" since (7, 2),
         /// Written by the program's library; not in Linux 6.1.
-        INTERNAL = 19 => "RDMA_CM_EVENT_INTERNAL",
+        INTERNAL = 19 => "RDMA_CM_EVENT_INTERNAL" since (7, 2),
     }
 }
 

@@ -26,9 +26,11 @@ pub enum Origin {
         /// looks at 6.1 and 7.2 only.
         since: (u8, u8),
     },
-    /// From a library's headers, which a machine may lack, and whose older
-    /// versions may lack it.
-    UserSpace,
+    /// From rdma-core's headers, which a machine may lack.
+    UserSpace {
+        /// It is newer than Linux 6.1, so older versions of rdma-core lack it.
+        is_recent: bool,
+    },
 }
 
 /// A structure's layout, as its C header has it.

@@ -148,7 +148,8 @@ macro_rules! constants {
     };
 }
 
-/// Where a C declaration comes from: `kernel`, `kernel (7, 2)` or `user_space`.
+/// Where a C declaration comes from: `kernel`, `kernel (7, 2)`, `user_space` or
+/// `user_space (7, 2)`.
 macro_rules! origin {
     (kernel) => {
         $crate::layout::Origin::Kernel { since: (6, 1) }
@@ -158,7 +159,10 @@ macro_rules! origin {
             since: ($major, $minor),
         }
     };
-    (user_space $($since:tt)?) => {
-        $crate::layout::Origin::UserSpace
+    (user_space) => {
+        $crate::layout::Origin::UserSpace { is_recent: false }
+    };
+    (user_space ($major:literal, $minor:literal)) => {
+        $crate::layout::Origin::UserSpace { is_recent: true }
     };
 }

@@ -2,8 +2,9 @@
 //!
 //! A C program prints every size, alignment, offset and constant of the tables, from each set
 //! of headers; the numbers of the Rust structures are beside them. Declarations that an older
-//! kernel's headers lack are absent. Anything else that is not equal is a difference, and so
-//! is a missing declaration that the headers' version must have.
+//! kernel's headers lack are absent, and so are those of a header of rdma-core that does not
+//! exist, and recent ones that it lacks. Anything else that is not equal is a difference, and so
+//! is a missing declaration that the headers must have.
 
 use std::io::Write;
 use std::path::PathBuf;

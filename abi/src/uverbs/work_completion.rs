@@ -75,9 +75,9 @@ numbers! {
         /// A TCP stream sent in segments.
         TSO = 7 => "IBV_WC_TSO",
         /// A flush; not in Linux 6.1.
-        FLUSH = 8 => "IBV_WC_FLUSH",
+        FLUSH = 8 => "IBV_WC_FLUSH" since (7, 2),
         /// A write of 8 bytes at once; not in Linux 6.1.
-        ATOMIC_WRITE = 9 => "IBV_WC_ATOMIC_WRITE",
+        ATOMIC_WRITE = 9 => "IBV_WC_ATOMIC_WRITE" since (7, 2),
         /// A message received.
         RECV = 128 => "IBV_WC_RECV",
         /// The 4 bytes of data that a write of the peer brought.

@@ -20,6 +20,8 @@ pub(super) struct HeaderValues {
     pub(super) label: String,
     /// The kernel version of the headers: major, minor and point.
     pub(super) version: (u64, u64, u64),
+    /// The headers of the rows that do not exist.
+    pub(super) missing_headers: BTreeSet<&'static str>,
     /// The numbers of each row, `None` if the headers lack the declaration.
     pub(super) rows: Vec<Option<Vec<u64>>>,
 }
@@ -28,7 +30,12 @@ pub(super) struct HeaderValues {
 pub(super) fn probe(set: &HeaderSet, rows: &[Row]) -> anyhow::Result<HeaderValues> {
     let compiler = Compiler::new(set)?;
     let mut answers = vec![None; rows.len()];
+    let mut missing_headers = BTreeSet::new();
     for (header, indices) in by_header(rows) {
+        if !compiler.has_header(header)? {
+            missing_headers.insert(header);
+            continue;
+        }
         let expressions: Vec<&str> = indices
             .iter()
             .flat_map(|&index| {
@@ -48,6 +55,7 @@ pub(super) fn probe(set: &HeaderSet, rows: &[Row]) -> anyhow::Result<HeaderValue
     Ok(HeaderValues {
         label: set.label.clone(),
         version: compiler.kernel_version()?,
+        missing_headers,
         rows: answers,
     })
 }
@@ -91,9 +99,6 @@ impl Compiler {
 
     /// The values of C expressions with a header; `None` for those that do not compile.
     fn values(&self, header: &str, expressions: &[&str]) -> anyhow::Result<Vec<Option<u64>>> {
-        if !self.has_header(header)? {
-            return Ok(vec![None; expressions.len()]);
-        }
         let full_source = source(header, expressions, &BTreeSet::new());
         let dropped = self.failing_expressions(header, &full_source)?;
         let program = source(header, expressions, &dropped);
@@ -112,9 +117,10 @@ impl Compiler {
 
     fn kernel_version(&self) -> anyhow::Result<(u64, u64, u64)> {
         let header = "linux/version.h";
+        ensure!(self.has_header(header)?, "{header}: missing");
         let code = self.values(header, &["LINUX_VERSION_CODE"])?;
         let Some(&Some(code)) = code.first() else {
-            bail!("{header}: missing, or without LINUX_VERSION_CODE");
+            bail!("{header}: without LINUX_VERSION_CODE");
         };
         Ok((code >> 16, code >> 8 & 0xFF, code & 0xFF))
     }

@@ -70,7 +70,7 @@ impl Report {
     }
 
     fn compare(&mut self, set: &HeaderValues, row: &Row, theirs: Option<&[u64]>) {
-        if theirs.is_none() && may_lack(set, row.origin) {
+        if theirs.is_none() && may_lack(set, row) {
             let absent = (set.label.clone(), row.c_name.clone());
             return self.absent.push(absent);
         }
@@ -112,12 +112,12 @@ impl Report {
 }
 
 /// Returns whether these headers may lack a declaration.
-fn may_lack(set: &HeaderValues, origin: Origin) -> bool {
-    match origin {
+fn may_lack(set: &HeaderValues, row: &Row) -> bool {
+    match row.origin {
         Origin::Kernel {
             since: (major, minor),
         } => (set.version.0, set.version.1) < (major.into(), minor.into()),
-        Origin::UserSpace => true,
+        Origin::UserSpace { is_recent } => is_recent || set.missing_headers.contains(row.header),
     }
 }
 

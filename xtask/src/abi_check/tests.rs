@@ -186,6 +186,35 @@ fn a_declaration_missing_from_a_new_enough_header_is_a_difference() {
 }
 
 #[test]
+fn only_recent_names_may_be_missing_from_a_user_space_header() {
+    let mut table = table();
+    table.constants = ["TEST_SKY", "TEST_SKI"]
+        .map(|c_name| Constant {
+            c_name,
+            c_header: "test/library.h",
+            origin: Origin::UserSpace { is_recent: false },
+            ..COLOUR
+        })
+        .into();
+    let headers = Headers::new("library", (7, 2), NEW_HEADER);
+    let (report, text) = compare(&table, &[headers.set("new")]);
+    assert!(report.is_ok(), "{text}");
+    assert_eq!(report.absent.len(), 2);
+
+    headers.write("test/library.h", "enum { TEST_SKY = 7 };\n");
+    let (report, text) = compare(&table, &[headers.set("new")]);
+    assert!(report.absent.is_empty());
+    assert_eq!(report.differences.len(), 1, "{text}");
+    assert_eq!(report.differences[0].c_name, "TEST_SKI");
+    assert_eq!(report.differences[0].theirs, None);
+
+    table.constants[1].origin = Origin::UserSpace { is_recent: true };
+    let (report, text) = compare(&table, &[headers.set("new")]);
+    assert!(report.is_ok(), "{text}");
+    assert_eq!(report.absent.len(), 1);
+}
+
+#[test]
 fn a_header_that_does_not_compile_is_an_error() {
     let headers = Headers::new("broken", (7, 2), "struct test_head { nonsense; };\n");
     let result = check_table(&table(), &[headers.set("new")], &mut Vec::new());
