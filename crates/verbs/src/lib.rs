@@ -41,7 +41,7 @@
 //! let queue_pair = QueuePair::options(QpType::RC).waitable().create(&context)?;
 //! let buffer = queue_pair.protection_domain().allocate(4096)?;
 //! queue_pair.post_receive(buffer)?;
-//! connect(&queue_pair); // rdmacm_core::IdHandle::with, or the crate rdmacm
+//! connect(&queue_pair); // rdmacm_core::IdHandle::with_queue_pair, or the crate rdmacm
 //!
 //! let hello = queue_pair.protection_domain().register(*b"hello")?;
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
