@@ -25,7 +25,7 @@ mod proofs;
 /// For a request of this type that is written under
 /// [`NUMBER`](Self::NUMBER), on every kernel:
 ///
-/// * The kernel reads no more than `size_of::<Self>()` bytes behind the
+/// * The kernel reads no more than `size_of::<Self>()` bytes after the
 ///   header.
 /// * With [`Pointer::Response`] it writes through the `u64` at that offset of
 ///   the request and nowhere else in user memory, and at most
@@ -43,7 +43,7 @@ pub unsafe trait Command: FromBytes + IntoBytes + KnownLayout + Immutable + Copy
     const NUMBER: CommandNumber;
 
     /// Bytes of the response that every kernel with the command writes. What
-    /// is behind them an older kernel may leave as it was.
+    /// follows them an older kernel may leave as it was.
     const MIN_RESPONSE: usize = size_of::<Self::Response>();
 
     /// The pointer in the request.

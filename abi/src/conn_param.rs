@@ -16,7 +16,7 @@ pub struct ConnParam {
     pub qp_number: u32,
     /// The queue key; the kernel looks at it only if the source is `AF_IB`.
     pub qkey: u32,
-    /// The private data, zeros behind it.
+    /// The private data, zeros after it.
     pub private_data: [u8; MAX_PRIVATE_DATA],
     /// Bytes of `private_data` that are used. In an event of InfiniBand or
     /// RoCE the fixed size of the message's field, on iWARP the exact length.

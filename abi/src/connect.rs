@@ -55,7 +55,7 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// The passive side accepts the request behind `id`.
+    /// The passive side accepts the request of `id`.
     #[must_use]
     pub const fn new(uid: u64, id: u32, param: ConnParam, ece: Ece) -> Self {
         Self {

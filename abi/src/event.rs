@@ -126,7 +126,7 @@ pub struct EventParam {
     words: [u32; 76],
 }
 
-/// The union's first view and what the longest leaves behind it.
+/// The union's first view and what the longest leaves after it.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct ConnView {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_behind_the_request() {
+    fn nothing_is_written_after_the_request() {
         let (mut near, mut far) = ([0; 4], [0; 4]);
         let mut frame = Frame::<64>::new(&HEAD, &[0xff; 8]).unwrap();
         assert!(frame.set_response(1, &mut near).is_none());

@@ -11,7 +11,7 @@ use crate::{Command, CommandNumber};
 pub struct Header {
     /// Which command.
     pub cmd: CommandNumber,
-    /// Bytes of the request behind this header.
+    /// Bytes of the request after this header.
     #[doc(alias = "in")]
     pub request_size: u16,
     /// Bytes the kernel may write where the request's response pointer points.

@@ -38,7 +38,7 @@ pub enum Origin {
 pub struct StructLayout {
     /// The name in this crate.
     pub name: &'static str,
-    /// The name in C, behind `struct`.
+    /// The name in C, after `struct`.
     pub c_name: &'static str,
     /// The header that declares it, as included.
     pub c_header: &'static str,
@@ -49,7 +49,7 @@ pub struct StructLayout {
     /// Its alignment in C.
     pub c_align: usize,
     /// Its alignment in Rust; smaller than in C where the structure stands
-    /// only in arrays behind a response's head.
+    /// only in arrays after a response's head.
     pub align: usize,
     /// Its fields, in order.
     pub fields: &'static [FieldLayout],

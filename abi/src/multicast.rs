@@ -96,7 +96,7 @@ pub struct LeaveMulticast {
 }
 
 impl LeaveMulticast {
-    /// A request to leave the group behind the multicast id `id`.
+    /// A request to leave the group of the multicast id `id`.
     #[must_use]
     pub const fn new(id: u32) -> Self {
         Self {

@@ -20,7 +20,7 @@ pub struct Reject {
     pub reason: RejectReason,
     /// Zero.
     pub reserved: Reserved<2>,
-    /// The private data, zeros behind it.
+    /// The private data, zeros after it.
     pub private_data: [u8; MAX_PRIVATE_DATA],
 }
 

@@ -22,7 +22,7 @@ bits! {
 pub struct IbService {
     /// The service id, host order.
     pub service_id: u64,
-    /// The name, zeros behind it, at least one.
+    /// The name, zeros after it, at least one.
     pub service_name: [u8; IB_SERVICE_NAME_SIZE],
     /// Which of the two count.
     pub flags: ServiceFlags,
@@ -111,7 +111,7 @@ pub struct ServiceRecord {
     pub lease: big_endian::U32,
     /// The service's key.
     pub key: [u8; 16],
-    /// The name, zeros behind it.
+    /// The name, zeros after it.
     pub name: [u8; 64],
     /// The service's own data, as bytes.
     pub data_8: [u8; 16],

@@ -16,7 +16,7 @@ pub struct UdParam {
     pub qkey: u32,
     /// What to make an address handle of.
     pub ah_attr: AhAttr,
-    /// The private data, zeros behind it.
+    /// The private data, zeros after it.
     pub private_data: [u8; MAX_PRIVATE_DATA],
     /// Bytes of `private_data` that are used: the fixed size of the message's
     /// field.

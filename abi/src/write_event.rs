@@ -52,7 +52,7 @@ pub struct WriteEventParam {
     words: [u64; 38],
 }
 
-/// The union's first view and what the longest leaves behind it.
+/// The union's first view and what the longest leaves after it.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct ConnView {

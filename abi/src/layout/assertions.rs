@@ -3,7 +3,7 @@
 /// A header's structures:
 /// `Rust = "c_name", size bytes, align bytes { field = "c_name" @ offset + size, }`.
 ///
-/// `align 1 for 4` where C's alignment is 4. Behind the fields, `+ views` lists
+/// `align 1 for 4` where C's alignment is 4. After the fields, `+ views` lists
 /// members of C unions: `"c_name" @ offset + size`.
 macro_rules! layouts {
     (

@@ -11,7 +11,7 @@ pub(super) mod data;
 pub(super) mod rxe;
 pub(super) mod siw;
 
-// Some C structures are aligned for the driver's words behind them, which here
+// Some C structures are aligned for the driver's words after them, which here
 // have structures of their own.
 layouts! {
     in kernel "rdma/ib_user_verbs.h";

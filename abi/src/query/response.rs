@@ -92,7 +92,7 @@ pub struct QueryPathResponse<const N: usize> {
     pub path_count: native_endian::U32,
     /// Zero.
     pub reserved: Reserved<4>,
-    /// The records, zeros behind them.
+    /// The records, zeros after them.
     #[doc(alias = "path_data")]
     pub paths: [PathRecordData; N],
 }
@@ -118,7 +118,7 @@ pub struct QueryIbServiceResponse<const N: usize> {
     pub record_count: native_endian::U32,
     /// Zero.
     pub reserved: Reserved<4>,
-    /// The records, zeros behind them.
+    /// The records, zeros after them.
     #[doc(alias = "recs")]
     pub records: [ServiceRecord; N],
 }

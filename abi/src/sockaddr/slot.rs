@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::{AddressFamily, SockaddrIb, SockaddrIn, SockaddrIn6};
 
 /// `struct __kernel_sockaddr_storage`: 128 bytes that hold an address of any
-/// family, zeros behind it.
+/// family, zeros after it.
 #[doc(alias = "__kernel_sockaddr_storage", alias = "sockaddr_storage")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C, align(8))]
@@ -58,7 +58,7 @@ impl SockaddrStorage {
 }
 
 /// A `struct sockaddr_in6` of the IP commands: 28 bytes that hold an IPv6
-/// address, or an IPv4 one and zeros behind it.
+/// address, or an IPv4 one and zeros after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C, align(4))]
 pub struct IpSlot {

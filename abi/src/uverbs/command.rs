@@ -27,7 +27,7 @@ pub use proofs::MAX_REQUEST;
 /// [`NUMBER`](Self::NUMBER), on every kernel and whichever driver the device
 /// has:
 ///
-/// * The kernel reads no more than `size_of::<Self>()` bytes behind the
+/// * The kernel reads no more than `size_of::<Self>()` bytes after the
 ///   header, and follows no pointer to read.
 /// * With [`Pointer::Response`] it writes through the `u64` at that offset of
 ///   the request and nowhere else in user memory, and at most

@@ -53,13 +53,13 @@ numbers! {
     }
 }
 
-/// A request to a device of rxe, whose driver answers words of its own behind
+/// A request to a device of rxe, whose driver answers words of its own after
 /// the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(transparent)]
 pub struct Rxe<R>(pub R);
 
-/// A request to a device of siw, whose driver answers words of its own behind
+/// A request to a device of siw, whose driver answers words of its own after
 /// the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(transparent)]

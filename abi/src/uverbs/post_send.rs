@@ -21,7 +21,7 @@ pub struct PostSend {
     /// The queue pair.
     #[doc(alias = "qp_handle")]
     pub handle: u32,
-    /// How many requests stand behind this one: 0, others are ENOSPC.
+    /// How many requests follow this one: 0, others are ENOSPC.
     pub wr_count: u32,
     /// How many pieces of memory they name: 0, others are ENOSPC.
     pub sge_count: u32,
@@ -48,7 +48,7 @@ impl PostSend {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct PostSendResponse {
-    /// Which of the requests behind failed, from 1; 0 where there are none.
+    /// Which of the requests that follow the command failed, from 1; 0 where there are none.
     #[doc(alias = "bad_wr")]
     pub bad_request: u32,
 }

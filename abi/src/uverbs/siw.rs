@@ -35,7 +35,7 @@ pub const MAX_INLINE: usize = size_of::<Sge>() * (MAX_SGE - 1);
 #[doc(alias = "SIW_INVAL_UOBJ_KEY")]
 pub const NO_QUEUE: u64 = 0x9_0000;
 
-/// `struct siw_uresp_alloc_ctx`: behind the answer to
+/// `struct siw_uresp_alloc_ctx`: after the answer to
 /// [`GetContext`](super::GetContext).
 #[doc(alias = "siw_uresp_alloc_ctx")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]

@@ -4,7 +4,7 @@
 //! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the
 //! same types.
 //!
-//! Any number of ids share the event channel of a [`Node`], and no thread stands behind it:
+//! Any number of ids share the event channel of a [`Node`], which has no thread of its own:
 //! the task that is polled while there is something to read reads it, and wakes the tasks it
 //! is for. A future may be dropped at any time. A future that owns its object, by a method
 //! that takes `self`, destroys the id and the queue pair with it. A future that borrows has

@@ -6,7 +6,7 @@ use crate::byte_order::ByteOrder;
 pub const MAP_ENTRY_SIZE: usize = 24;
 
 /// Memory that the other side may write at an offset, as an entry of a map table. The table
-/// lies behind the announcement table and has the same key.
+/// lies after the announcement table and has the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "rs_iomap")]
 pub struct MapEntry {

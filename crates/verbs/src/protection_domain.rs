@@ -50,7 +50,7 @@ impl ProtectionDomain {
 
     /// Registers these bytes as a buffer, without a copy. On siw, do not
     /// [read](crate::SendOperation::Read) into it from a peer that is not trusted: a hostile one can
-    /// write behind it, to the end of its last page, where the allocator may have put anything. Read
+    /// make it write beyond it, to the end of its last page, where the allocator may have put anything. Read
     /// into memory that was [allocated](Self::allocate).
     ///
     /// # Errors

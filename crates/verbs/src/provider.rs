@@ -96,7 +96,7 @@ pub(crate) fn choose(
 /// An implementer guarantees that the device does not access that memory afterwards, and
 /// that the device accesses only memory of posted requests, within their scatter/gather
 /// entries. [An exception](Self::overruns_reads) is what a hostile peer can make the device write
-/// behind the entry of a read.
+/// beyond the entry of a read.
 ///
 /// It also guarantees that the device and this process never access a slot at the same time:
 /// it maps each queue once, and its rings [read](Slot::read) and [write](Slots::write) a slot
@@ -157,7 +157,7 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         u32::MAX
     }
 
-    /// Whether a peer that answers a read can make the device write behind the read's entry, up to
+    /// Whether a peer that answers a read can make the device write beyond the read's entry, up to
     /// the end of the last page of the memory that is registered. Memory that this crate allocates
     /// has these pages to itself then.
     fn overruns_reads(&self) -> bool {

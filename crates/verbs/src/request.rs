@@ -35,7 +35,7 @@ pub enum SendOperation {
     /// write instead of an empty read.
     ///
     /// siw checks the length of the answer only where it begins (`siw_proc_rresp`): a hostile peer
-    /// can write behind the memory of the request, up to the end of the last page of the region that
+    /// can make it write beyond the memory of the request, up to the end of the last page of the region that
     /// it is a part of. Memory that was [allocated](crate::ProtectionDomain::allocate) or
     /// [exposed](crate::ProtectionDomain::expose) shares no page with anything else, but the parts
     /// of a [`Buffer`](crate::Buffer) share pages with each other.

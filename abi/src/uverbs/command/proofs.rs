@@ -6,11 +6,11 @@
 //! Linux 6.1 and 7.3. Common to all of them, whatever the driver:
 //!
 //! * `ib_uverbs_write` takes the written length from the header and refuses
-//!   any other; behind the header it copies the command's structure, and gives
-//!   the driver what is behind that: nothing, but for the two requests that
+//!   any other; after the header it copies the command's structure, and gives
+//!   the driver what follows it: nothing, but for the two requests that
 //!   say what their driver takes from there.
 //! * A command with a response takes its address from the first 8 bytes of
-//!   the request. The kernel's own answer and the driver's behind it are
+//!   the request. The kernel's own answer and the driver's after it are
 //!   written to that address, and together never exceed the size in the
 //!   header, which is `size_of::<Response>()`: both copies are bounded by what
 //!   is left of it (`uverbs_response`, `ib_udata::outlen`).
@@ -75,7 +75,7 @@ macro_rules! with_driver {
         // SAFETY:
         // - The handler copies `size_of::<$request>()` bytes, all there is,
         //   and neither it nor the driver reads anything else. A device of
-        //   another driver, too, finds nothing behind them.
+        //   another driver, too, finds nothing after them.
         // - Handler and driver write to the pointer in the field `response`,
         //   the request's first and the wrapper's too, no more than
         //   `size_of::<$response>()` bytes together, by the header.
@@ -153,7 +153,7 @@ const _: () = check::<siw::RegMr>();
 // SAFETY:
 // - The handler copies `size_of::<ModifySrq>()` bytes and reads nothing else.
 // - The kernel declares it without a response, and the driver that would write
-//   to an address behind the request, rxe, finds nothing there: EINVAL.
+//   to an address after the request, rxe, finds nothing there: EINVAL.
 // - It looks up no descriptor and registers no memory.
 unsafe impl Command for ModifySrq {
     const NUMBER: CommandNumber = CommandNumber::MODIFY_SRQ;

@@ -33,7 +33,7 @@ pub struct QueueHeader {
 }
 
 /// `struct rxe_dma_info`: the memory of a request, of which the pieces or the
-/// bytes themselves stand behind.
+/// bytes themselves follow.
 #[doc(alias = "rxe_dma_info")]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
@@ -48,7 +48,7 @@ pub struct DmaInfo {
     /// The piece in progress; the driver's.
     #[doc(alias = "cur_sge")]
     pub current_sge: u32,
-    /// Pieces behind; 0 where bytes are.
+    /// Pieces that follow; 0 where bytes do.
     #[doc(alias = "num_sge")]
     pub sge_count: u32,
     /// Bytes done of the piece in progress; the driver's.

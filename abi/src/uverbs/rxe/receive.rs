@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::DmaInfo;
 use crate::Reserved;
 
-/// `struct rxe_recv_wqe`: a receive request, its pieces of memory behind it.
+/// `struct rxe_recv_wqe`: a receive request, its pieces of memory after it.
 #[doc(alias = "rxe_recv_wqe")]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,

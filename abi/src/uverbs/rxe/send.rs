@@ -30,7 +30,7 @@ pub struct SendWr {
 }
 
 /// `struct rxe_send_wqe`: a send request, its pieces of memory or its data
-/// behind it.
+/// after it.
 #[doc(alias = "rxe_send_wqe")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

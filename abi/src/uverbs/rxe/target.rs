@@ -13,7 +13,7 @@ pub struct Target {
     words: [u64; 15],
 }
 
-/// A view and what the longest leaves behind it.
+/// A view and what the longest leaves after it.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct View<T, const REST: usize> {
@@ -108,7 +108,7 @@ pub struct DatagramTarget {
     /// Zero.
     pub reserved: Reserved<2>,
     /// The address handle, by the number in [`Ah`](super::Ah). 0 is none, and
-    /// the address would stand behind.
+    /// the address would follow.
     #[doc(alias = "ah_num")]
     pub ah_number: u32,
 }

@@ -91,7 +91,7 @@ impl Cqe {
     }
 }
 
-/// `struct siw_cq_ctrl`: behind the last slot of a completion queue. The
+/// `struct siw_cq_ctrl`: after the last slot of a completion queue. The
 /// program stores to it to arm the queue; the driver clears it when it has
 /// notified the channel.
 #[doc(alias = "siw_cq_ctrl")]

@@ -47,7 +47,7 @@ impl fmt::Display for IbAddr {
 impl FromStr for IbAddr {
     type Err = ParseAddrError;
 
-    /// Reads what [`Display`](fmt::Display) writes. Whatever stands behind the
+    /// Reads what [`Display`](fmt::Display) writes. Whatever follows the
     /// GID may be left out: without a service there is none, without a mask all
     /// bits of the service id count, without a partition it is
     /// [`DEFAULT_PKEY`](Self::DEFAULT_PKEY).

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::Description;
 use super::{Attachment, Call};
 
-/// A command as one `write(2)` takes it: the header and, right behind it, the request.
+/// A command as one `write(2)` takes it: the header and, right after it, the request.
 ///
 /// Packed, so that there is no padding whatever the request is. The kernel copies it, so
 /// it needs no alignment.

@@ -74,7 +74,7 @@ impl DatagramPeer {
         self.addr
     }
 
-    /// What it said with its answer: the whole field of 136 bytes, with zeros behind
+    /// What it said with its answer: the whole field of 136 bytes, with zeros after
     /// what it sent.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {

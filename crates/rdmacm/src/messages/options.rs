@@ -141,8 +141,8 @@ impl MessageOptions {
         (self.receives / 4).clamp(1, MAX_BATCH)
     }
 
-    /// How many receive requests there are: so many more that those that are about to be
-    /// posted need not be.
+    /// How many receive requests there are: more than the option, by as many as wait to be
+    /// posted again.
     pub(super) fn posted_receives(&self) -> u32 {
         self.receives.saturating_add(self.receive_batch() - 1)
     }

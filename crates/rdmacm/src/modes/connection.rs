@@ -457,7 +457,7 @@ impl Connection {
 
     waits! {
         /// Writes to memory that the peer exposes. The peer is not notified: send a message
-        /// behind it.
+        /// after it.
         blocking {
             ///
             /// ```no_run

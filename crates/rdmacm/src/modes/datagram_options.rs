@@ -102,7 +102,7 @@ impl DatagramOptions {
     }
 
     /// Which peers may resolve this socket, by the private data of their request: 180 bytes,
-    /// with zeros behind what they have sent. By default all may; others are rejected. It runs
+    /// with zeros after what they have sent. By default all may; others are rejected. It runs
     /// on the thread that waits on the socket, so it must not block. A peer that knows the
     /// number of the queue pair can send without resolving it.
     #[must_use]

@@ -88,8 +88,8 @@ impl RdmaListener {
     }
 
     /// How many handshakes may be in flight at a time: 64 by default, at least one, and one more
-    /// for each other caller that waits. Each takes the memory of a stream. A peer that does not
-    /// complete its handshake delays others only if there are so many of them, until their
+    /// for each other caller that waits. Each takes the memory of a stream. Peers that do not
+    /// complete their handshakes delay others only once there are this many of them, until their
     /// [deadline](Self::handshake_deadline) has passed.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {

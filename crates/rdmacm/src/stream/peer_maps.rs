@@ -18,7 +18,7 @@ impl PeerMaps {
         }
     }
 
-    /// The address and the key of what is `skipped` bytes behind an offset, and how many bytes
+    /// The address and the key of what is `skipped` bytes after an offset, and how many bytes
     /// from there belong to the same region.
     pub(super) fn locate(&self, offset: u64, skipped: usize) -> Option<(u64, u32, u32)> {
         // The peer may name a region that reaches beyond the last offset.

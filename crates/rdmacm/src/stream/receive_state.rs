@@ -16,7 +16,7 @@ use super::options::StreamOptions;
 /// Bytes of the table into which the peer writes announcements.
 const TABLE_SIZE: usize = ANNOUNCEMENT_SIZE * TABLE_ENTRIES as usize;
 
-/// Memory that the peer writes into: the table of announcements, behind it that of maps, and
+/// Memory that the peer writes into: the table of announcements, after it that of maps, and
 /// then the ring.
 #[derive(Clone, Debug)]
 pub(super) struct PeerMemory {

@@ -338,7 +338,7 @@ impl SendState {
         Ok(work)
     }
 
-    /// A write, and the message behind it.
+    /// A write, and the message after it.
     fn post_pair(
         &mut self,
         queue_pair: &QueuePair,

@@ -120,7 +120,7 @@ impl Receive {
     }
 }
 
-/// The scatter/gather entries behind an element.
+/// The scatter/gather entries after an element.
 fn sges(tail: &[u8], count: u32) -> Vec<Sge> {
     let entries = tail.chunks_exact(size_of::<Sge>());
     let entries = entries.filter_map(|bytes| Sge::read_from_bytes(bytes).ok());

@@ -96,7 +96,7 @@ impl Slots {
     }
 }
 
-/// A completion queue. The program asks for events in a word behind the slots.
+/// A completion queue. The program asks for events in a word after the slots.
 #[derive(Debug)]
 pub(super) struct CompletionSlots {
     slots: Slots,

@@ -1,9 +1,9 @@
 //! Where completions are put.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: completions are put behind the end of a vector, whose
+//! One of the modules with `unsafe`: completions are put beyond the length of a vector, whose
 //! length is set once all are there.
-#![expect(unsafe_code, reason = "completions behind the end of a vector")]
+#![expect(unsafe_code, reason = "completions beyond the length of a vector")]
 #![expect(clippy::inline_always, reason = "completions are moved only once")]
 
 use std::mem::MaybeUninit;
@@ -52,7 +52,7 @@ impl Place for &mut Option<Completion> {
     }
 }
 
-/// The places behind the end of a vector.
+/// The places beyond the length of a vector.
 #[derive(Debug)]
 pub(crate) struct Spare<'a> {
     places: &'a mut [MaybeUninit<Completion>],
@@ -60,7 +60,7 @@ pub(crate) struct Spare<'a> {
     filled: usize,
 }
 
-/// The first place behind the end of a vector that is not filled.
+/// The first place beyond the length of a vector that is not filled.
 #[derive(Debug)]
 pub(crate) struct SparePlace<'a> {
     place: &'a mut MaybeUninit<Completion>,

@@ -37,7 +37,7 @@ use crate::protection_domain::ProtectionDomain;
 /// deregistered when the last part is dropped.
 ///
 /// On siw, a hostile peer that answers a [read](crate::SendOperation::Read) into a part can also
-/// write to the parts behind it, although this process may be using them. Read into buffers of
+/// write to the parts after it, although this process may be using them. Read into buffers of
 /// their own from a peer that is not trusted.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
 pub struct Buffer {

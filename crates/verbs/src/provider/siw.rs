@@ -38,7 +38,7 @@ pub(crate) type CompletionQueue = CompletionSlots;
 /// read it. The 32 bits of a key are therefore random: for each registration the driver
 /// draws 24 bits and this crate 8, from the kernel's generator.
 ///
-/// A hostile peer that answers a read can write behind the read's entry.
+/// A hostile peer that answers a read can make siw write beyond the read's entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Siw;
 

@@ -16,7 +16,7 @@ const FIRST: usize = 8;
 ///
 /// The place of a token is a multiplication; if another token has it, the next free slot is
 /// taken. Tokens come from a counter of this library, so no peer can choose tokens that share
-/// a place. Removing moves the entries behind back to their places, so that lookups
+/// a place. Removing moves the entries after it back to their places, so that lookups
 /// stay short however many ids come and go.
 #[derive(Debug)]
 pub(super) struct Table<I> {
@@ -65,7 +65,7 @@ impl<I> Table<I> {
         }
     }
 
-    /// Moves entries behind a place that became free to their own places, if they are
+    /// Moves entries after a place that became free to their own places, if they are
     /// closer to those there.
     #[cold]
     fn fill(&mut self, mut free: usize) {
@@ -140,7 +140,7 @@ impl<I> Table<I> {
         place.wrapping_add(1) & self.mask()
     }
 
-    /// How many slots behind `from` `to` is.
+    /// How many slots after `from` `to` is.
     fn distance(&self, from: usize, to: usize) -> usize {
         to.wrapping_sub(from) & self.mask()
     }

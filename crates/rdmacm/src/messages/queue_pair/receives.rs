@@ -9,13 +9,13 @@ use super::MessageQueuePair;
 use crate::messages::options::MessageOptions;
 
 /// The receive requests of a queue pair. The memory of messages that were received is posted
-/// again several pieces at a time: there are so many more requests than the options say.
+/// again several pieces at a time, so there are more requests than the options say.
 #[derive(Debug)]
 pub(super) struct ReceiveRequests {
     /// How many the device has.
     posted: AtomicU32,
     are_posted: AtomicBool,
-    /// Memory to post again once there are so many pieces of it.
+    /// Memory to post again once there are `batch` pieces of it.
     returned: Mutex<Vec<SgList>>,
     batch: usize,
 }

@@ -79,7 +79,7 @@ impl<T: Element> Queue<T> {
     }
 
     /// Writes scatter/gather entries to the next slot, and returns their number. Skips empty
-    /// entries: an empty one among others crashes siw (`siw_tx_hdt`). Entries behind the last
+    /// entries: an empty one among others crashes siw (`siw_tx_hdt`). Entries after the last
     /// one keep what was there. The driver uses none of them, but for the first one of a read,
     /// which the caller must write if there is none.
     #[inline]

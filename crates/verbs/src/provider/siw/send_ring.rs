@@ -136,7 +136,7 @@ pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
 /// The offset of the second scatter/gather entry, where inline data begin.
 const SECOND_SGE: usize = offset_of!(Sqe, sges) + size_of::<AbiSge>();
 
-/// The longest entry that siw copies behind the message's header: `MAX_HDR_INLINE`.
+/// The longest entry that siw copies after the message's header: `MAX_HDR_INLINE`.
 const MAX_COPIED: u32 = 32;
 
 const EMPTY: AbiSge = AbiSge {
@@ -170,7 +170,7 @@ impl Queue<Sqe> {
     }
 }
 
-/// Whether siw would copy a single entry behind the message's header (`siw_try_1seg`), which
+/// Whether siw would copy a single entry after the message's header (`siw_try_1seg`), which
 /// it does wrongly. If the entry crosses a page boundary, it copies the wrong bytes. It also
 /// copies from the poster's address space, although its own thread, which has none, may be
 /// sending by then: siw leaves requests to that thread after a hundred of them and when the

@@ -129,7 +129,7 @@ fn an_empty_read_has_an_entry_without_memory() {
     }
 }
 
-/// An empty entry after it prevents siw from copying it behind the header.
+/// An empty entry after it prevents siw from copying it after the header.
 #[test]
 fn a_short_entry_is_followed_by_an_empty_one() {
     let count = |operation, length| {
