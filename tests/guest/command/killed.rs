@@ -1,4 +1,4 @@
-//! `rdmacm perf` with one side killed: the other reports neither an orderly end nor an
+//! `rdmacm perf` with one side killed or interrupted: the other reports neither an orderly end nor an
 //! error of its own.
 
 use rdmacm_tests::{Site, free_port};
@@ -11,6 +11,9 @@ use rdmacm_tests_macros::case;
 
 /// The tests, which differ in what each side does.
 const TESTS: [&str; 4] = ["send-bw", "write-bw", "read-bw", "send-lat"];
+
+/// Those of byte streams.
+const STREAM_TESTS: [&str; 2] = ["stream-bw", "stream-lat"];
 
 /// A client that measures for longer than the test waits.
 fn tireless(site: &Site, port: &str, test: &str, more: &[&str]) -> Tool {
@@ -50,6 +53,25 @@ fn a_server_counts_a_killed_client_as_failed(site: &Site) {
         wait_for_measuring(&mut server, site);
         client.stop();
         check_departure(&server.finish(), " before it had finished");
+    }
+}
+
+/// The end of a stream is the end of a complete measurement.
+#[case]
+fn a_server_counts_a_killed_or_interrupted_stream_client_as_failed(site: &Site) {
+    for test in STREAM_TESTS {
+        for is_killed in [true, false] {
+            let (mut server, port) = server(site, &[]);
+            let client = tireless(site, &port, test, &[]);
+            wait_for_measuring(&mut server, site);
+            if is_killed {
+                client.stop();
+            } else {
+                client.interrupt();
+                check_failure(&client.finish(), "interrupted after ");
+            }
+            check_failure(&server.finish(), " before it had finished");
+        }
     }
 }
 

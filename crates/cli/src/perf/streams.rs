@@ -2,7 +2,8 @@
 //!
 //! The client sends the parameters, and the server its answer to them. Then the client sends
 //! messages. The server sends each one back to measure latency; to measure bandwidth, it answers
-//! with one byte those that ask for it. The client's end of the stream ends the test.
+//! with one byte those that ask for it. The client's end of the stream ends the test; a client that
+//! has failed disconnects without it.
 
 use std::io;
 
@@ -46,6 +47,9 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
             if is_measured {
                 // The result does not depend on whether the peer answers.
                 let _ = side.stream.close(CLOSE_DEADLINE).await;
+            } else {
+                // The end of the stream would tell the server that all was measured.
+                side.stream.abort();
             }
         }
         Err(stop) => report.unconnected(&stop),
@@ -99,7 +103,7 @@ async fn measure(
         side.send_until(end, || show(report.done())).await?;
     }
     report.end();
-    Ok(side.stream.shutdown().await?)
+    Ok(())
 }
 
 /// The client's stream, and the message that it sends.
