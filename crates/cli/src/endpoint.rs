@@ -120,11 +120,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Lets other tasks run from time to time, for a caller that always finds a completion
-    /// never sleeps.
+    /// Lets other tasks run and checks for removal from time to time, for a caller that polls
+    /// memory, or that always finds a completion, never sleeps.
     pub(crate) async fn yield_sometimes(&self) {
         let polls = self.polls.fetch_add(1, Ordering::Relaxed);
-        if self.spin && polls % POLLS_BETWEEN_REMOVAL_CHECKS == POLLS_BETWEEN_REMOVAL_CHECKS - 1 {
+        if polls % POLLS_BETWEEN_REMOVAL_CHECKS == POLLS_BETWEEN_REMOVAL_CHECKS - 1 {
             // A caller that never sleeps does not read the device's events.
             self.completions.context().check_removal();
         }

@@ -95,9 +95,19 @@ fn a_persistent_server_counts_a_killed_client_as_failed(site: &Site) {
     assert!(error.contains(" before it had finished"), "{error}");
 }
 
-/// The server ends, and its clients with it.
 #[case(alone)]
 fn a_server_without_its_device_counts_its_clients_as_failed(site: &Site) {
+    check_removal_during(site, "send-bw");
+}
+
+/// Both sides poll memory and never sleep.
+#[case(alone)]
+fn sides_that_only_poll_notice_that_their_device_is_gone(site: &Site) {
+    check_removal_during(site, "write-lat");
+}
+
+/// Removes the device during the test: the server ends, and its client with it.
+fn check_removal_during(site: &Site, test: &str) {
     let link = Link::new(site);
     let (address, port) = (
         link.address.ip().unwrap().to_string(),
@@ -106,8 +116,9 @@ fn a_server_without_its_device_counts_its_clients_as_failed(site: &Site) {
     let arguments = ["perf", "--listen", &address, "--port", &port];
     let mut server = Tool::rdmacm(&[&arguments[..], &["--persistent", "--json"]].concat());
     server.wait_for("rdmacm: listening on ");
-    let arguments = ["perf", &address, "--port", &port, "--duration", "3600000"];
-    let client = Tool::rdmacm(&[&arguments[..], &PATIENT].concat());
+    let client = ["perf", &address, "--port", &port];
+    let arguments = ["--test", test, "--duration", "3600000"];
+    let client = Tool::rdmacm(&[&client[..], &arguments, &PATIENT].concat());
     server.wait_for(&format!("rdmacm: {address}:"));
     link.remove_device();
     let ended = server.finish();
