@@ -138,6 +138,21 @@ fn a_failure_is_one_document_and_nothing_else() {
     assert_eq!(document["candidates"], serde_json::json!([]));
 }
 
+/// Of the commands that need no device, only `devices` has an exit code of 0 and a notice, where
+/// there is no device.
+#[test]
+fn an_error_that_cannot_be_printed_changes_nothing_else() {
+    for arguments in [&["devices"][..], &["resolve", "nobody", "--numeric"]] {
+        let printed = rdmacm(arguments);
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
+        command.args(arguments).stderr(full.unwrap());
+        let unprinted = command.output().unwrap();
+        assert_eq!(unprinted.status.code(), printed.status.code());
+        assert_eq!(unprinted.stdout, printed.stdout);
+    }
+}
+
 #[test]
 fn devices_are_one_document() {
     let output = rdmacm(&["devices", "--json"]);
