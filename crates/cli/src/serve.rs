@@ -9,7 +9,6 @@ use rdmacm::Cause;
 use rdmacm::core::{Deadline, RdmaDevice};
 use rdmacm::tokio::{Incoming, Listener};
 use rdmacm_verbs::Context;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::args::ServerArgs;
@@ -17,6 +16,9 @@ use crate::devices::NO_DEVICE;
 use crate::interrupt::Interrupt;
 use crate::server_report::{PeerOutcome, PeerResult};
 use crate::terminal;
+use peer_tasks::PeerTasks;
+
+mod peer_tasks;
 
 /// How long a server pauses after an error.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,7 +41,7 @@ where
     let is_wildcard = listener.local_addr().is_unspecified();
     let mut closed = None;
     let mut failed = None;
-    let mut peers = JoinSet::new();
+    let mut peers = PeerTasks::default();
     loop {
         tokio::select! {
             // Peers may still arrive through other devices than the one whose socket is closed.
@@ -61,27 +63,27 @@ where
                         continue;
                     }
                 };
-                while let Some(ended) = peers.try_join_next() {
-                    ended.into_iter().for_each(&mut over);
+                while let Some(served) = peers.try_join_next() {
+                    over(served);
                 }
                 if peers.len() >= args.max_clients() {
                     let limit = args.max_clients();
                     over(reject(incoming, format!("the server is full: it serves {limit} at once")));
                     continue;
                 }
-                peers.spawn(peer(incoming));
+                peers.spawn(peer_of(&incoming), peer(incoming));
                 if !args.persistent {
                     break;
                 }
             }
-            Some(ended) = peers.join_next() => ended.into_iter().for_each(&mut over),
+            Some(served) = peers.join_next() => over(served),
             () = interrupt.wait() => break,
         }
     }
     // From here on the kernel rejects new peers.
     drop(listener);
-    while let Some(ended) = peers.join_next().await {
-        ended.into_iter().for_each(&mut over);
+    while let Some(served) = peers.join_next().await {
+        over(served);
     }
     failed.or(closed).map_or(Ok(()), Err)
 }

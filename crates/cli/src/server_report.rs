@@ -136,6 +136,7 @@ impl fmt::Display for PeerResult {
         let Self { peer, done, .. } = self;
         match &self.verdict {
             PeerOutcome::Completed => write!(f, "{peer}: {done}"),
+            PeerOutcome::Failed(failure) if done.is_empty() => write!(f, "{peer}: {failure}"),
             PeerOutcome::Failed(failure) => write!(f, "{peer}: {done}, then {failure}"),
             PeerOutcome::Rejected(reason) => write!(f, "{peer}: rejected: {reason}"),
         }
