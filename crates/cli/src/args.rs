@@ -89,7 +89,7 @@ pub(crate) struct ResolveArgs {
     /// Ask the ibacm whose socket or port file is in DIR for paths, and report if it
     /// knows none. Without this option the one in /run is asked, if there is one.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/run")]
-    #[arg(require_equals = true)]
+    #[arg(require_equals = true, conflicts_with_all = ["local", "passive"])]
     pub(crate) acm: Option<PathBuf>,
     /// Resolve asynchronously, and wait for the event that reports the result.
     #[arg(long = "async")]

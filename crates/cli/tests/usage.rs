@@ -109,6 +109,13 @@ fn a_passive_resolution_has_no_other_source() {
 }
 
 #[test]
+fn only_a_destination_has_paths_of_ibacm() {
+    is_bad_usage(&["resolve", "--local", "--acm"], "cannot be used with");
+    let arguments = ["resolve", "host", "--passive", "--acm=/run"];
+    is_bad_usage(&arguments, "cannot be used with");
+}
+
+#[test]
 fn a_name_nobody_knows_is_a_failure_in_words() {
     let output = rdmacm(&["resolve", "nobody", "7471", "--numeric"]);
     assert_eq!(output.status.code(), Some(1));
