@@ -9,10 +9,11 @@ use std::pin::pin;
 
 use nix::unistd::{close, dup2_stdout};
 use rdmacm::tokio::{Connector, Listener, OwnedReadHalf, OwnedWriteHalf, RdmaListener, RdmaStream};
-use rdmacm::{CLOSE_DEADLINE, Cause, StreamOptions};
+use rdmacm::{CLOSE_DEADLINE, Cause};
 
 use crate::args::{CatArgs, Role, usage_error};
 use crate::interrupt::Interrupt;
+use crate::keep_alive::stream_options;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
 use crate::runtime;
@@ -62,7 +63,7 @@ async fn unless_interrupted<T>(
 
 async fn connect(args: &CatArgs, node: &str) -> Result<RdmaStream, String> {
     let connector = Connector::new((node, args.port.to_string())).deadline(args.timeout.0);
-    let connected = connector.connect_stream(StreamOptions::new()).await;
+    let connected = connector.connect_stream(stream_options()).await;
     connected.map_err(|error| unconnected(&error).to_string())
 }
 
@@ -72,7 +73,7 @@ async fn accept(address: SocketAddr) -> Result<RdmaStream, String> {
     check_devices(&listener)?;
     terminal::print_notice(&format!("listening on {}", listener.local_addr()));
     let is_wildcard = listener.local_addr().is_unspecified();
-    let listener = RdmaListener::new(listener, StreamOptions::new());
+    let listener = RdmaListener::new(listener, stream_options());
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

@@ -3,12 +3,18 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rdmacm::core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, QpType, Transport};
 use rdmacm_verbs::{
-    Completion, CompletionQueue, Context, Error, ProtectionDomain, QpCaps, QueuePair,
+    Completion, CompletionQueue, Context, Error, ProtectionDomain, QpCaps, QueuePair, RemoteMemory,
+    SendOperation, SendRequest, SgList, WorkId,
 };
 use tokio::io::unix::AsyncFd;
+
+use crate::failure::Failure;
+use crate::keep_alive;
 
 /// The sizes of an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +40,21 @@ pub(crate) struct Endpoint {
     spin: bool,
     /// Polls so far.
     polls: AtomicU32,
+    activity: Mutex<Activity>,
 }
+
+#[derive(Debug, Default)]
+struct Activity {
+    /// Completions so far, without those of keep-alives.
+    completions: u64,
+    /// The keep-alive that is under way.
+    keep_alive: Option<WorkId>,
+}
+
+/// Keep-alives under way.
+const KEEP_ALIVES: u32 = 1;
+/// So many retries mean no limit on rxe (`rxe_completer`), and no request would fail.
+const ENDLESS_RETRIES: u8 = 7;
 
 /// How many polls until other tasks run.
 const POLLS_BETWEEN_YIELDS: u32 = 64;
@@ -47,11 +67,12 @@ impl Endpoint {
         let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
         let context = Context::open_by_id(device)?;
         let channel = context.create_completion_channel()?;
-        let entries = shape.sends.saturating_add(shape.receives);
+        let sends = shape.sends.saturating_add(KEEP_ALIVES);
+        let entries = sends.saturating_add(shape.receives);
         let completions = CompletionQueue::options(entries).channel(&channel);
         let completions = completions.create(&context)?;
         let caps = QpCaps {
-            max_send_wr: shape.sends,
+            max_send_wr: sends,
             max_recv_wr: shape.receives,
             max_inline_data: shape.inline,
             ..QpCaps::default()
@@ -74,6 +95,7 @@ impl Endpoint {
             watched,
             spin: shape.spin,
             polls: AtomicU32::new(0),
+            activity: Mutex::default(),
         })
     }
 
@@ -89,12 +111,12 @@ impl Endpoint {
     pub(crate) async fn next(&self) -> Result<Completion, Error> {
         loop {
             self.yield_sometimes().await;
-            if let Some(completion) = self.completions.poll()? {
+            if let Some(completion) = self.poll()? {
                 return Ok(completion);
             }
             if !self.spin {
                 self.completions.arm(false)?;
-                if let Some(completion) = self.completions.poll()? {
+                if let Some(completion) = self.poll()? {
                     return Ok(completion);
                 }
                 self.wait_for_notification().await?;
@@ -104,7 +126,50 @@ impl Endpoint {
 
     /// Polls for a completion.
     pub(crate) fn poll(&self) -> Result<Option<Completion>, Error> {
-        self.completions.poll()
+        while let Some(completion) = self.completions.poll()? {
+            // That of a keep-alive that has failed tells why the peer is silent.
+            if !self.is_keep_alive(completion.work) || completion.result().is_err() {
+                return Ok(Some(completion));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the completion is that of a keep-alive; counts it otherwise.
+    fn is_keep_alive(&self, work: WorkId) -> bool {
+        let mut activity = self.activity();
+        let is_keep_alive = activity.keep_alive == Some(work);
+        if is_keep_alive {
+            activity.keep_alive = None;
+        } else {
+            activity.completions += 1;
+        }
+        is_keep_alive
+    }
+
+    /// Detects a dead peer while other code waits for completions, one of which fails then.
+    /// Returns if there have been none for as long as the limit.
+    pub(crate) async fn watch_peer(&self, limit: Option<Duration>) -> Failure {
+        let completions = || self.activity().completions;
+        let send_keep_alive = || self.send_keep_alive();
+        Failure::Silent(keep_alive::watch(completions, send_keep_alive, limit).await)
+    }
+
+    /// Posts an empty write, which needs no memory, unless the last one is under way: that one
+    /// detects a dead peer as well.
+    fn send_keep_alive(&self) {
+        let mut activity = self.activity();
+        if activity.keep_alive.is_some() {
+            return;
+        }
+        let nothing = SendOperation::Write(RemoteMemory::NONE);
+        let request = SendRequest::new(nothing, SgList::NONE);
+        // It is refused if the connection is over, which the caller learns anyway.
+        activity.keep_alive = self.queue_pair.post_send(request).ok();
+    }
+
+    fn activity(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sleeps until the completion channel is readable.
@@ -161,7 +226,10 @@ impl rdmacm::core::QueuePair for Endpoint {
         self.queue_pair.depth_limits()
     }
 
+    /// Limits the retries, so that requests to a dead peer fail at some time.
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        rdmacm::core::QueuePair::modify(&self.queue_pair, attr, mask)
+        let mut attr = *attr;
+        attr.retry_count = attr.retry_count.min(ENDLESS_RETRIES - 1);
+        rdmacm::core::QueuePair::modify(&self.queue_pair, &attr, mask)
     }
 }

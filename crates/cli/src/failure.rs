@@ -1,8 +1,11 @@
 //! Errors of data transfer.
 
 use std::io;
+use std::time::Duration;
 
 use rdmacm_verbs::{CompletionError, Error, PostError};
+
+use crate::latencies::time;
 
 /// Why a transfer failed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +25,9 @@ pub(crate) enum Failure {
     /// A stream failed.
     #[error(transparent)]
     Stream(#[from] io::Error),
+    /// Nothing has arrived for so long.
+    #[error("the peer has been silent for {}", time(.0.as_nanos()))]
+    Silent(Duration),
     /// The peer violated the protocol or returned wrong data.
     #[error("{0}")]
     Peer(String),

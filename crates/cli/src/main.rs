@@ -17,6 +17,7 @@ mod exchange;
 mod failure;
 mod interrupt;
 mod json;
+mod keep_alive;
 mod latencies;
 mod message;
 mod outcome;

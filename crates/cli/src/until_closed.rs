@@ -49,11 +49,13 @@ impl fmt::Display for WorkError {
 /// if a request was invalid, this side reports first.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(3);
 
-/// Runs `work` until the connection closes or a signal arrives. After the close, `work` has
-/// `rest` to process what arrived before it.
+/// Runs `work` until the connection closes, a signal arrives, or the peer has been silent for as
+/// long as `silence`, if there is such a limit. After the close, `work` has `rest` to process what
+/// arrived before it.
 pub(crate) async fn run_until_closed<T>(
     connection: &CmConnection<Endpoint>,
     interrupt: &Interrupt,
+    silence: Option<Duration>,
     rest: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, WorkError> {
@@ -66,6 +68,9 @@ pub(crate) async fn run_until_closed<T>(
         },
         () = interrupt.wait() => return Err(WorkError::Interrupted),
         Ok(ending) = connection.closed(Deadline::Never) => ending,
+        silent = connection.queue_pair().watch_peer(silence) => {
+            return Err(WorkError::Failed(silent));
+        }
     };
     match timeout(rest, work).await {
         Ok(Ok(done)) => Ok(done),
@@ -79,7 +84,7 @@ async fn reason(connection: &CmConnection<Endpoint>, failure: Failure) -> WorkEr
     let wait = match failure {
         Failure::Over => CLOSE_DEADLINE,
         Failure::Request(_) | Failure::Post(_) => DISCONNECT_DELAY,
-        Failure::Verbs(_) | Failure::Stream(_) | Failure::Peer(_) => {
+        Failure::Verbs(_) | Failure::Stream(_) | Failure::Silent(_) | Failure::Peer(_) => {
             return WorkError::Failed(failure);
         }
     };

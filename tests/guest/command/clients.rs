@@ -2,11 +2,12 @@
 
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector};
 use rdmacm_core::{ConnParam, IdHandle};
-use rdmacm_tests::{PATIENCE, Site};
-use rdmacm_verbs::QueuePair;
+use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
 
 use super::{check_failure, perf, ping};
 use crate::c_tools::tool::Tool;
+use crate::packet_delay::hold_back_first_messages;
 use rdmacm_tests_macros::case;
 
 const ONE_AT_ONCE: [&str; 3] = ["--persistent", "--max-clients", "1"];
@@ -54,6 +55,45 @@ fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
     let connector = Connector::new(site.v4(port.parse().unwrap())).param(param);
     let make = |_: &IdHandle| Ok(site.queue_pair());
     connector.deadline(PATIENCE).connect_with(make).unwrap()
+}
+
+/// A message that describes one byte of memory.
+const MEMORY: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+#[case(waiting)]
+fn a_silent_client_of_perf_has_failed(site: &Site) {
+    let (server, port) = perf::server(site, &[]);
+    let client = agreed_with(site, &port);
+    let ended = server.finish_within(2 * PATIENCE);
+    check_failure(&ended, "the peer has been silent for 30.00 s");
+    drop(client);
+}
+
+/// The device of a client's host does not answer any more, as if the host were dead. On siw the
+/// connection ends with the queue pair.
+#[case(waiting)]
+fn a_dead_client_of_perf_has_failed(site: &Site) {
+    let (mut server, port) = perf::server(site, &[]);
+    hold_back_first_messages(site, &port);
+    let client = agreed_with(site, &port);
+    let queue_pair = client.queue_pair();
+    let domain = queue_pair.protection_domain();
+    let buffer = domain.allocate(MEMORY.len()).unwrap();
+    queue_pair.post_receive(buffer).unwrap();
+    let memory = domain.register(&MEMORY[..]).unwrap();
+    let request = SendRequest::new(SendOperation::Send, memory);
+    queue_pair.post_send(request).unwrap();
+    // The server has nothing to send after its answer.
+    let receives = queue_pair.receive_queue();
+    let answer = receives.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(answer.result().unwrap().bytes, 16);
+    server.wait_for(&format!("rdmacm: {}:", site.v4));
+    client.id().with_queue_pair(queue_pair).fail().unwrap();
+    let ended = server.finish_within(2 * PATIENCE);
+    check_failure(&ended, " before it had finished");
+    if site.soft == Soft::Rxe {
+        ended.assert_contains("the peer did not acknowledge it");
+    }
 }
 
 /// Connects a client of each kind to a server of the other kind.

@@ -17,6 +17,7 @@ use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::keep_alive::SILENCE_LIMIT;
 use crate::latencies::time;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
@@ -29,7 +30,10 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
         Ok(connection) => {
             report.connected(ConnectionPath::of_connection(&connection));
             let work = measure(args, connection.queue_pair(), &mut report);
-            let done = run_until_closed(&connection, interrupt, Duration::ZERO, work).await;
+            // The server may take that long for its first answer.
+            let silence = Some(SILENCE_LIMIT.max(args.timeout.0));
+            let done =
+                run_until_closed(&connection, interrupt, silence, Duration::ZERO, work).await;
             report.over(done);
             // The result does not depend on whether the peer answers.
             let _ = connection.close(CLOSE_DEADLINE).await;

@@ -71,6 +71,12 @@ impl Test {
         )
     }
 
+    /// Whether the server has completions during the test. Otherwise the client's device accesses
+    /// its memory, and the server waits for the end.
+    pub(crate) fn has_replies(self) -> bool {
+        !matches!(self, Self::WriteBw | Self::ReadBw | Self::ReadLat)
+    }
+
     pub(crate) fn is_of_stream(self) -> bool {
         matches!(self, Self::StreamBw | Self::StreamLat)
     }

@@ -14,6 +14,7 @@ use crate::args::PerfArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::keep_alive::SILENCE_LIMIT;
 use crate::outcome::Outcome;
 use crate::serve::{peer_of, reject, serve};
 use crate::server_report::{PeerOutcome, PeerResult, ServerReport};
@@ -92,7 +93,8 @@ async fn serve_measuring(
         }
     };
     // The message that ends the test may be processed after the disconnect.
-    run_until_closed(connection, interrupt, CLOSE_DEADLINE, work).await
+    let silence = parameters.test.has_replies().then_some(SILENCE_LIMIT);
+    run_until_closed(connection, interrupt, silence, CLOSE_DEADLINE, work).await
 }
 
 async fn until_finish(side: &TestSide<'_>) -> Result<(), Failure> {

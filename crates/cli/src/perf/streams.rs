@@ -7,8 +7,8 @@
 
 use std::io;
 
+use rdmacm::CLOSE_DEADLINE;
 use rdmacm::tokio::{Connector, Incoming, RdmaStream};
-use rdmacm::{CLOSE_DEADLINE, StreamOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
@@ -20,6 +20,7 @@ use crate::args::PerfArgs;
 use crate::connection_path::ConnectionPath;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::keep_alive::{SILENCE_LIMIT, stream_options};
 use crate::latencies::time;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
@@ -64,7 +65,7 @@ async fn connect(
 ) -> Result<RdmaStream, WorkError> {
     let connector = Connector::new((node, args.port.to_string())).deadline(args.timeout.0);
     tokio::select! {
-        connected = connector.connect_stream(StreamOptions::new()) =>
+        connected = connector.connect_stream(stream_options()) =>
             connected.map_err(|error| unconnected(&error)),
         () = interrupt.wait() => Err(WorkError::Interrupted),
     }
@@ -181,9 +182,10 @@ pub(super) async fn take_part(incoming: Incoming, interrupt: &Interrupt) -> Peer
 }
 
 async fn serve(incoming: Incoming, peer: &str, done: &mut String) -> Result<(), String> {
-    let stream = incoming.accept_stream(StreamOptions::new()).await;
+    let stream = incoming.accept_stream(stream_options()).await;
     let mut stream = stream.map_err(|error| error.to_string())?;
-    let parameters = receive_parameters(&mut stream).await?;
+    let received = timeout(SILENCE_LIMIT, receive_parameters(&mut stream)).await;
+    let parameters = received.map_err(|_| Failure::Silent(SILENCE_LIMIT).to_string())??;
     *done = parameters.to_string();
     terminal::print_notice(&format!("{peer}: measures {parameters}"));
     let answered = answer(&mut stream, parameters).await;

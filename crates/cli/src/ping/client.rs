@@ -50,7 +50,7 @@ async fn ping_until(
         }
     };
     let work = ping(args, &mut pinger, report);
-    let done = run_until_closed(&connection, interrupt, Duration::ZERO, work).await;
+    let done = run_until_closed(&connection, interrupt, None, Duration::ZERO, work).await;
     report.over(done);
     // The peer may still access the memory of a ping that timed out, so the memory stays
     // registered until the connection is closed.

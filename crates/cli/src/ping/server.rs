@@ -58,7 +58,9 @@ async fn serve_pings(
     pings: &mut u64,
 ) -> Option<String> {
     let mut pinged = Pinged::new(connection.queue_pair());
-    let stop = run_until_closed(&connection, interrupt, Duration::ZERO, pinged.serve(count)).await;
+    let work = pinged.serve(count);
+    // A client may pause between two pings for as long as it likes.
+    let stop = run_until_closed(&connection, interrupt, None, Duration::ZERO, work).await;
     let midway = pinged.midway;
     *pings = pinged.pings;
     if stop.is_ok() {
