@@ -70,8 +70,8 @@ pub(crate) enum Task {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ResolveArgs {
-    /// A host's name or IP address; a link-local one with its scope behind a
-    /// percent sign. With --passive also an interface or an RDMA device of this
+    /// A host's name or IP address; a link-local address is followed by a percent sign and
+    /// its scope. With --passive also an interface or an RDMA device of this
     /// machine; with --family ib a GID.
     #[arg(required_unless_present_any = ["sa", "local"])]
     #[arg(conflicts_with_all = ["sa", "local"])]
@@ -79,8 +79,8 @@ pub(crate) struct ResolveArgs {
     /// A port or a service's name.
     #[arg(conflicts_with_all = ["sa", "local"])]
     pub(crate) service: Option<String>,
-    /// Instead of a node, the InfiniBand service of this name or number (decimal,
-    /// 0x…, or octal behind 0), which the subnet administrator knows.
+    /// Instead of a node, the InfiniBand service of this name or number (decimal, hexadecimal
+    /// with 0x, or octal with a leading 0), which the subnet administrator knows.
     #[arg(long, value_name = "SERVICE", conflicts_with_all = ["local", "passive", "source"])]
     pub(crate) sa: Option<String>,
     /// Instead of a node, every IP address of this machine that RDMA serves.
@@ -94,7 +94,7 @@ pub(crate) struct ResolveArgs {
     /// Resolve asynchronously, and wait for the event that reports the result.
     #[arg(long = "async")]
     pub(crate) by_event: bool,
-    /// Print a line for each path behind the table.
+    /// Print a line for each path after the table.
     #[arg(long, conflicts_with = "json")]
     pub(crate) routes: bool,
     /// Resolve for listening: a source and no destination.

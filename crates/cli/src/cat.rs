@@ -12,10 +12,10 @@ use rdmacm::tokio::{Connector, Listener, OwnedReadHalf, OwnedWriteHalf, RdmaList
 use rdmacm::{CLOSE_DEADLINE, Cause};
 
 use crate::args::{CatArgs, Role, usage_error};
+use crate::connect_error::connect_error;
 use crate::interrupt::Interrupt;
 use crate::keep_alive::stream_options;
 use crate::outcome::Outcome;
-use crate::refusal::unconnected;
 use crate::runtime;
 use crate::serve::{check_devices, notice_and_pause};
 use crate::terminal;
@@ -64,7 +64,7 @@ async fn unless_interrupted<T>(
 async fn connect(args: &CatArgs, node: &str) -> Result<RdmaStream, String> {
     let connector = Connector::new((node, args.port.to_string())).deadline(args.timeout.0);
     let connected = connector.connect_stream(stream_options()).await;
-    connected.map_err(|error| unconnected(&error).to_string())
+    connected.map_err(|error| connect_error(&error).to_string())
 }
 
 /// Accepts one stream. From then on the kernel rejects further peers.

@@ -8,6 +8,7 @@ use clap::Parser;
 
 mod args;
 mod cat;
+mod connect_error;
 mod connection_path;
 mod devices;
 mod endpoint;
@@ -23,7 +24,6 @@ mod message;
 mod outcome;
 mod perf;
 mod ping;
-mod refusal;
 mod resolve;
 mod runtime;
 mod serve;

@@ -64,7 +64,7 @@ fn an_unknown_command_or_option_is_bad_usage() {
 }
 
 #[test]
-fn there_are_two_families() {
+fn an_unknown_family_is_bad_usage() {
     is_bad_usage(&["resolve", "host", "--family", "5"], "--family");
 }
 
@@ -188,14 +188,14 @@ fn ping_lists_its_options_and_exit_codes() {
 }
 
 #[test]
-fn ping_is_of_a_node_or_by_whoever_comes() {
+fn ping_takes_a_node_or_listen() {
     is_bad_usage(&["ping"], "NODE");
     is_bad_usage(&["ping", "host", "--listen"], "cannot be used with");
     is_bad_usage(&["ping", "--listen", "host"], "--listen");
 }
 
 #[test]
-fn what_a_client_says_is_not_a_servers_to_say() {
+fn a_server_takes_no_client_options() {
     for option in ["--size=64", "--validate", "--interval=1", "--timeout=1"] {
         let arguments = ["ping", "--listen", "::", option];
         is_bad_usage(&arguments, "cannot be used with");

@@ -30,7 +30,7 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     #[arg(default_value = "2000", conflicts_with = "listen")]
     duration: Milliseconds,
-    /// Measure so many messages instead, after a tenth of them to warm up.
+    /// Measure N messages instead, after a warm-up of a tenth of N.
     #[arg(long, value_name = "N", conflicts_with_all = ["listen", "duration"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,

@@ -12,7 +12,7 @@ pub(crate) struct PingArgs {
     /// The server's port. With --listen 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 7174)]
     pub(crate) port: u16,
-    /// End after so many pings instead of when interrupted. For a server: a client that
+    /// Stop after N pings instead of when interrupted. For a server: a client that
     /// disconnects earlier has failed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: Option<u32>,

@@ -8,7 +8,7 @@ pub(crate) struct ServerArgs {
     /// Serve any number of clients until interrupted, several at once.
     #[arg(long, conflicts_with = "node")]
     pub(crate) persistent: bool,
-    /// Serve at most so many clients at once and reject the others; each takes
+    /// Serve at most N clients at once, and reject the others; each client uses
     /// registered memory.
     #[arg(long, value_name = "N", default_value_t = 16, requires = "persistent")]
     #[arg(value_parser = value_parser!(u32).range(1..))]

@@ -13,6 +13,7 @@ use super::report::ClientReport;
 use super::side::{TestSide, shape};
 use super::test_end::TestEnd;
 use crate::args::PerfArgs;
+use crate::connect_error::connect_error;
 use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
@@ -20,7 +21,6 @@ use crate::interrupt::Interrupt;
 use crate::keep_alive::SILENCE_LIMIT;
 use crate::latencies::time;
 use crate::outcome::Outcome;
-use crate::refusal::unconnected;
 use crate::terminal::Progress;
 use crate::until_closed::{WorkError, run_until_closed};
 
@@ -55,7 +55,7 @@ async fn connect(
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, shape(&parameters, false));
     let connection = tokio::select! {
-        connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error))?,
+        connected = connector.connect_with(make) => connected.map_err(|error| connect_error(&error))?,
         () = interrupt.wait() => return Err(WorkError::Interrupted),
     };
     check_version(connection.private_data()).map_err(WorkError::Unconnected)?;

@@ -17,13 +17,13 @@ use super::report::ClientReport;
 use super::test_end::TestEnd;
 use super::{Parameters, Test};
 use crate::args::PerfArgs;
+use crate::connect_error::connect_error;
 use crate::connection_path::ConnectionPath;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::keep_alive::{SILENCE_LIMIT, stream_options};
 use crate::latencies::time;
 use crate::outcome::Outcome;
-use crate::refusal::unconnected;
 use crate::serve::peer_of;
 use crate::server_report::{PeerOutcome, PeerResult};
 use crate::terminal::{self, Progress};
@@ -66,7 +66,7 @@ async fn connect(
     let connector = Connector::new((node, args.port.to_string())).deadline(args.timeout.0);
     tokio::select! {
         connected = connector.connect_stream(stream_options()) =>
-            connected.map_err(|error| unconnected(&error)),
+            connected.map_err(|error| connect_error(&error)),
         () = interrupt.wait() => Err(WorkError::Interrupted),
     }
 }

@@ -11,6 +11,7 @@ use super::SHAPE;
 use super::pattern::pattern;
 use super::report::ClientReport;
 use crate::args::PingArgs;
+use crate::connect_error::connect_error;
 use crate::endpoint::Endpoint;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -18,7 +19,6 @@ use crate::interrupt::Interrupt;
 use crate::latencies::time;
 use crate::message::Message;
 use crate::outcome::Outcome;
-use crate::refusal::unconnected;
 use crate::terminal::Progress;
 use crate::until_closed::{WorkError, run_until_closed};
 
@@ -70,7 +70,7 @@ async fn connect(
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     tokio::select! {
-        connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error)),
+        connected = connector.connect_with(make) => connected.map_err(|error| connect_error(&error)),
         () = interrupt.wait() => Err(WorkError::Interrupted),
     }
 }
