@@ -123,9 +123,9 @@ impl QueuePair {
     /// move. On siw all flushed requests can be polled when this returns. Those posted after
     /// the connection had ended complete only by this move, and without a notification. Moving
     /// to RESET discards requests, which then do not complete, and completions that were not
-    /// polled. Their memory stays with the queue pair until it is destroyed, because rxe of
-    /// Linux 6.1 may still write to it. siw accepts RESET and changes nothing: requests
-    /// complete as before, and the error state stays.
+    /// polled; posting fails until the move has ended. Their memory stays with the queue pair
+    /// until it is destroyed, because rxe of Linux 6.1 may still write to it. siw accepts RESET
+    /// and changes nothing: requests complete as before, and the error state stays.
     ///
     /// During any move, siw does not notice arriving data until more arrive
     /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.
@@ -144,15 +144,15 @@ impl QueuePair {
         let request = attributes::to_modify(self.handle, attr, mask)
             .map_err(|reason| Error::invalid(operation, reason))?;
         let state = mask.contains(QpAttrMask::STATE).then_some(attr.qp_state);
-        let fails = state.is_some_and(|state| self.fails_in(state));
+        let stops = state.is_some_and(|state| self.fails_in(state) || self.is_reset_by(state));
         if self.context().is_in_child() {
             // A thread of the parent may have been posting at the fork.
             return Err(self.context().gone());
         }
-        let before = fails.then(|| self.refuse_requests());
+        let before = stops.then(|| self.refuse_requests());
         if let Err(error) = self.context().uverbs().ask(operation, &request) {
             if let Some(before) = &before {
-                self.qp_status.end_failing(before);
+                self.qp_status.end_refusing(before);
             }
             return Err(error);
         }
@@ -179,10 +179,16 @@ impl QueuePair {
         state == QpState::ERR || drained
     }
 
-    /// Refuses requests from now on, and waits for those that are being posted: the device flushes
-    /// what is there when the state changes, and rxe no receive request that comes later.
+    /// Whether a move to this state discards its requests.
+    fn is_reset_by(&self, state: QpState) -> bool {
+        state == QpState::RESET && self.context().uverbs().provider().resets()
+    }
+
+    /// Refuses requests from now on, and waits for those that are being posted. The device flushes
+    /// what is there when the state changes, and rxe no receive request that comes later. A reset
+    /// discards what is there, and what came later would go to the next peer.
     fn refuse_requests(&self) -> StatusBefore {
-        let before = self.qp_status.begin_failing();
+        let before = self.qp_status.begin_refusing();
         self.sends.wait_for_posters();
         if let Some(receives) = &self.receives {
             receives.wait_for_posters();
@@ -197,7 +203,7 @@ impl QueuePair {
         }
         if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
             self.flush();
-        } else if state == QpState::RESET && self.context().uverbs().provider().resets() {
+        } else if self.is_reset_by(state) {
             self.sends.reset();
             self.send_queue.discard(self.sends.index());
             if let Some(receives) = &self.receives {
@@ -259,7 +265,8 @@ impl QueuePair {
         self.token
     }
 
-    /// Whether a request has failed, so that posting fails.
+    /// Whether a request has failed, so that posting fails. `true` also while the queue pair is
+    /// being moved to ERR or reset.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.qp_status.is_broken()

@@ -106,7 +106,7 @@ impl AnyWorkQueue {
 #[derive(Debug, Default)]
 pub(crate) struct QpStatus(AtomicU8);
 
-/// The status before a move to the error state.
+/// The status before requests were refused.
 #[derive(Debug)]
 pub(crate) struct StatusBefore(u8);
 
@@ -114,30 +114,30 @@ pub(crate) struct StatusBefore(u8);
 const NEW: u8 = 0;
 /// The device has accepted a doorbell, which it does once the queue pair is ready to send.
 const READY: u8 = 1;
-/// It is being moved to the error state.
-const FAILING: u8 = 2;
+/// It is being moved to the error state, or reset.
+const REFUSING: u8 = 2;
 const BROKEN: u8 = 3;
 
 impl QpStatus {
-    /// Whether a request has failed: the queue pair then accepts no more.
+    /// Whether a request has failed, or requests are refused for now: the queue pair then accepts
+    /// no more.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
-        self.0.load(Ordering::Acquire) >= FAILING
+        self.0.load(Ordering::Acquire) >= REFUSING
     }
 
-    /// Before a move to the error state: the queue pair accepts no more requests.
-    pub(crate) fn begin_failing(&self) -> StatusBefore {
-        let fails = |state| (state < FAILING).then_some(FAILING);
+    /// Before a move to the error state or a reset: the queue pair accepts no more requests.
+    pub(crate) fn begin_refusing(&self) -> StatusBefore {
+        let refuses = |state| (state < REFUSING).then_some(REFUSING);
         let changed = self
             .0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, fails);
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, refuses);
         StatusBefore(changed.unwrap_or_else(|state| state))
     }
 
-    /// The move has failed. It stays broken if it is.
-    pub(crate) fn end_failing(&self, before: &StatusBefore) {
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.0.compare_exchange(FAILING, before.0, success, failure);
+    /// The move or the reset has failed. It stays broken if it is.
+    pub(crate) fn end_refusing(&self, before: &StatusBefore) {
+        self.replace(REFUSING, before.0);
     }
 
     /// Whether it accepts send requests: the device has accepted a doorbell, and no request has
@@ -147,23 +147,25 @@ impl QpStatus {
         self.0.load(Ordering::Acquire) == READY
     }
 
-    /// The device has accepted a doorbell.
+    /// The device has accepted a doorbell. It stays broken if it is.
     fn set_ready(&self) {
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        // It stays broken if it is.
-        let _ = self.0.compare_exchange(NEW, READY, success, failure);
+        self.replace(NEW, READY);
     }
 
-    /// During a reset: the next doorbell is a first one again.
-    fn set_unready(&self) {
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        // It stays broken if it is.
-        let _ = self.0.compare_exchange(READY, NEW, success, failure);
+    /// The device has refused a doorbell after it had accepted one. It stays as it is if it is
+    /// being reset, or was reset since that doorbell: the reset has discarded the request.
+    fn set_unusable(&self) {
+        self.replace(READY, BROKEN);
     }
 
-    /// After a reset it accepts requests again.
+    /// After a reset it accepts requests again. The next doorbell is a first one.
     pub(crate) fn set_working(&self) {
         self.0.store(NEW, Ordering::Release);
+    }
+
+    fn replace(&self, from: u8, to: u8) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.0.compare_exchange(from, to, success, failure);
     }
 
     pub(crate) fn set_broken(&self) {

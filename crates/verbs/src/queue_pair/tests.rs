@@ -1,5 +1,7 @@
 //! Queue pairs, with the device of the tests.
 
+use std::time::{Duration, Instant};
+
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
 use rdmacm_core::{Gid, QpAttr, QpAttrMask, QpState, QpType, Transport};
 use zerocopy::FromZeros;
@@ -86,6 +88,92 @@ fn a_move_to_the_error_state_that_is_refused_changes_nothing() {
     queue_pair.fail().unwrap();
     assert!(queue_pair.is_broken());
     refused(true);
+    assert!(queue_pair.is_broken());
+}
+
+#[test]
+fn a_reset_that_is_refused_changes_nothing() {
+    let device = Stub::new(true);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    let attr = QpAttr {
+        qp_state: QpState::RESET,
+        ..QpAttr::new_zeroed()
+    };
+    let refused = || {
+        device.refuse(true);
+        queue_pair.modify(&attr, QpAttrMask::STATE).unwrap_err();
+        device.refuse(false);
+    };
+    refused();
+    assert!(!queue_pair.is_broken());
+    // Not a first doorbell again, which would be rung twice.
+    let request = send(&queue_pair);
+    device.command_bytes();
+    queue_pair.post_send(request).unwrap();
+    let doorbell = device.command_bytes();
+    to(&queue_pair, QpState::RESET);
+    let request = send(&queue_pair);
+    device.command_bytes();
+    queue_pair.post_send(request).unwrap();
+    assert_eq!(device.command_bytes(), 2 * doorbell);
+    queue_pair.fail().unwrap();
+    refused();
+    assert!(queue_pair.is_broken());
+}
+
+/// What is posted after the device has discarded its requests would go to the next peer.
+#[test]
+fn a_reset_refuses_requests_and_waits_for_those_that_are_being_posted() {
+    let device = Stub::new(true);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    let (request, received) = (send(&queue_pair), memory(&queue_pair));
+    let mut several = [Some(send(&queue_pair))];
+    device.command_bytes();
+    std::thread::scope(|scope| {
+        let posting = queue_pair.receives.as_ref().unwrap().lock();
+        let reset = scope.spawn(|| to(&queue_pair, QpState::RESET));
+        let until = Instant::now() + Duration::from_secs(10);
+        while !queue_pair.is_broken() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(queue_pair.is_broken(), "it refuses requests");
+        assert!(queue_pair.post_send(request).is_err());
+        assert!(queue_pair.post_sends(&mut several).is_err());
+        drop(posting);
+        reset.join().unwrap();
+    });
+    assert_eq!(device.sends().len(), 1);
+    assert!(!queue_pair.is_broken());
+    queue_pair.post_receive(received).unwrap();
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+}
+
+#[test]
+fn a_request_that_was_checked_before_a_reset_is_refused_after_it() {
+    let device = Stub::new(true);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    assert_eq!(queue_pair.sends.reserve_after_check(), Ok(()));
+    to(&queue_pair, QpState::RESET);
+    let refused = queue_pair.sends.reserve_after_check();
+    assert_eq!(refused, Err("the queue pair was reset meanwhile"));
+    queue_pair.fail().unwrap();
+    let refused = queue_pair.sends.reserve_after_check();
+    assert_eq!(refused, Err("the queue pair is in the error state"));
+}
+
+#[test]
+fn a_doorbell_that_is_refused_after_a_reset_does_not_break_the_queue_pair() {
+    let device = Stub::new(true);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    to(&queue_pair, QpState::RESET);
+    queue_pair.sends.note_refused_doorbell();
+    assert!(!queue_pair.is_broken());
+    queue_pair.post_send(send(&queue_pair)).unwrap();
+    queue_pair.sends.note_refused_doorbell();
     assert!(queue_pair.is_broken());
 }
 

@@ -230,8 +230,8 @@ impl ReceiveQueue {
         }
     }
 
-    /// Waits until all callers that post have added their requests, or will find the queue pair
-    /// in the error state.
+    /// Waits until all callers that post have added their requests, or will find that requests
+    /// are refused.
     pub(crate) fn wait_for_posters(&self) {
         drop(self.state.lock());
     }

@@ -328,7 +328,7 @@ impl SendQueue {
     /// process later ones either.
     #[cold]
     fn broken(&self, error: Error) -> Error {
-        self.parts.qp_status.set_broken();
+        self.parts.qp_status.set_unusable();
         error
     }
 
@@ -354,6 +354,8 @@ impl SendQueue {
     /// if the device refuses it.
     #[cold]
     fn first_doorbell(&self) -> Result<()> {
+        // A reset waits for this, so that its end is not taken for a queue pair that is ready.
+        let _posting = self.state.lock();
         if self.parts.qp_status.is_broken() {
             return Err(invalid(BROKEN));
         }
@@ -386,8 +388,8 @@ impl SendQueue {
         is_signaled: bool,
     ) -> Result<(), &'static str> {
         // Checked under the lock, so that no request is added after a flush.
-        if self.parts.qp_status.is_broken() {
-            return Err(BROKEN);
+        if !self.parts.qp_status.is_ready() {
+            return Err(self.why_not_ready());
         }
         let Ok(count) = u32::try_from(requests) else {
             return Err(QUEUE_FULL);
@@ -410,6 +412,16 @@ impl SendQueue {
             Ok(())
         } else {
             Err(COMPLETION_QUEUE_FULL)
+        }
+    }
+
+    /// Why requests are refused that were checked before the lock was taken.
+    #[cold]
+    fn why_not_ready(&self) -> &'static str {
+        if self.parts.qp_status.is_broken() {
+            BROKEN
+        } else {
+            WAS_RESET
         }
     }
 
@@ -473,14 +485,25 @@ impl SendQueue {
 
     /// After a reset.
     pub(crate) fn reset(&self) {
-        self.parts.qp_status.set_unready();
         self.reads.store(false, Ordering::Release);
     }
 
-    /// Waits until all callers that post have added their requests, or will find the queue pair
-    /// in the error state.
+    /// Waits until all callers that post have added their requests, or will find that requests
+    /// are refused.
     pub(crate) fn wait_for_posters(&self) {
         drop(self.state.lock());
+    }
+
+    /// What a caller that posts does after it has checked its request.
+    #[cfg(test)]
+    pub(crate) fn reserve_after_check(&self) -> Result<(), &'static str> {
+        self.reserve(&mut self.state.lock(), 1, true)
+    }
+
+    /// What a caller that posts does after the device has refused the doorbell.
+    #[cfg(test)]
+    pub(crate) fn note_refused_doorbell(&self) {
+        self.broken(invalid("refused"));
     }
 }
 
@@ -495,4 +518,5 @@ fn invalid(reason: &'static str) -> Error {
 }
 
 const BROKEN: &str = "the queue pair is in the error state";
+const WAS_RESET: &str = "the queue pair was reset meanwhile";
 const QUEUE_FULL: &str = "the send queue is full: poll completions first";
