@@ -83,7 +83,7 @@ impl CompletionChannel {
     #[doc(alias = "ibv_get_cq_event")]
     pub fn take(&self) -> Result<Option<Token>> {
         // Before reading: a queue that is armed once too often does no harm.
-        self.0.is_notification_due.store(false, Ordering::Release);
+        self.clear_notification_due();
         let event: Option<CompletionEvent> = self.0.readable.read()?;
         Ok(event.and_then(|event| Token::from_handle(event.user_handle)))
     }
@@ -119,6 +119,10 @@ impl CompletionChannel {
         self.0.is_notification_due.store(true, Ordering::Release);
     }
 
+    pub(crate) fn clear_notification_due(&self) {
+        self.0.is_notification_due.store(false, Ordering::Release);
+    }
+
     /// The number of the kernel's descriptor, for a command of its context. It names this
     /// channel as long as the command can be sent: a context that is closed sends none, and
     /// closes its channels after that.
@@ -142,7 +146,7 @@ impl CompletionChannel {
 
     pub(crate) fn remove_queue(&self) {
         // The kernel discards the queue's notifications with it.
-        self.0.is_notification_due.store(false, Ordering::Release);
+        self.clear_notification_due();
         self.0.queues.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -146,6 +146,60 @@ fn waiting_takes_a_completion_and_ends_at_its_deadline() {
     assert_eq!(waited.0, waited.1);
 }
 
+#[test]
+fn a_wait_takes_no_notification_of_a_queue_that_was_added_meanwhile() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, mut far) = channel(&context);
+    let options = CompletionQueue::options(4).channel(&channel);
+    let queue = options.create(&context).unwrap();
+    device.command_bytes();
+    std::thread::scope(|scope| {
+        let until = Instant::now() + Duration::from_secs(10);
+        let waiter = scope.spawn(move || queue.next(until));
+        // Until it is armed, just before the wait.
+        while device.command_bytes() == 0 && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let added = options.create(&context).unwrap();
+        let handle = added.token().handle();
+        far.write_all(&handle.to_ne_bytes()).unwrap();
+        refused(waiter.join().unwrap(), "has other queues too");
+        assert_eq!(channel.take(), Ok(Some(added.token())));
+    });
+}
+
+#[test]
+fn a_queue_that_could_not_be_armed_is_armed_by_the_next_wait() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    let soon = || Instant::now() + Duration::from_millis(1);
+    device.refuse(true);
+    assert!(queue.next(soon()).is_err());
+    device.refuse(false);
+    device.command_bytes();
+    assert!(queue.next(soon()).unwrap().is_none());
+    assert_ne!(device.command_bytes(), 0);
+}
+
+#[test]
+fn a_queue_is_armed_again_if_another_thread_takes_from_its_channel_meanwhile() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    device.take_when_armed(&channel);
+    for _ in 0..2 {
+        device.command_bytes();
+        assert!(queue.next(Duration::ZERO).unwrap().is_none());
+        assert_ne!(device.command_bytes(), 0);
+    }
+}
+
 /// The notification of the queue before is none of its own.
 #[test]
 fn the_next_queue_of_a_channel_is_armed() {

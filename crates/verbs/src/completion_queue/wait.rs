@@ -78,8 +78,7 @@ impl CompletionQueue {
         };
         loop {
             if !channel.is_notification_due() {
-                self.arm(false)?;
-                channel.set_notification_due();
+                self.arm_once(channel)?;
             }
             if let Some(completion) = self.poll()? {
                 return Ok(Some(completion));
@@ -87,12 +86,25 @@ impl CompletionQueue {
             if !channel.wait(until)? {
                 return self.poll();
             }
+            // A notification of another queue would be lost.
+            self.own_channel()?;
             // One notification, if there is one: the queue is armed once for each.
             let _ = channel.take();
             if let Some(completion) = self.poll()? {
                 return Ok(Some(completion));
             }
         }
+    }
+
+    /// Requests a notification, and notes that it is due. That is noted first: another thread may
+    /// take the notification as soon as it is requested, and then none is due any more.
+    fn arm_once(&self, channel: &CompletionChannel) -> Result<()> {
+        channel.set_notification_due();
+        let armed = self.arm(false);
+        if armed.is_err() {
+            channel.clear_notification_due();
+        }
+        armed
     }
 
     /// Its completion channel, checked to have no other queue.

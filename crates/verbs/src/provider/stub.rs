@@ -19,6 +19,7 @@ use super::{
     CompletionRing, CompletionRings, NewQueuePair, Provider, ReceiveRing, ReceiveRings, SendRing,
     SendSlot, SlotPayload, Uverbs,
 };
+use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::Result;
@@ -59,6 +60,7 @@ struct State {
     completions: VecDeque<WorkCompletion>,
     handles: u32,
     create_qp: Option<CreateQp>,
+    taken_when_armed: Option<CompletionChannel>,
 }
 
 impl Stub {
@@ -199,6 +201,11 @@ impl Stub {
             qp_number,
             ..WorkCompletion::new_zeroed()
         });
+    }
+
+    /// Takes a notification from this channel when a queue is armed next, as another thread may.
+    pub(crate) fn take_when_armed(&self, channel: &CompletionChannel) {
+        self.state().taken_when_armed = Some(channel.clone());
     }
 
     /// One of its queues.
@@ -389,6 +396,14 @@ impl CompletionRing for Ring {
 
     fn remove(&mut self, _: u32) {
         self.0.state().completions.pop_front();
+    }
+
+    fn arm(&mut self) -> bool {
+        let channel = self.0.state().taken_when_armed.take();
+        if let Some(channel) = channel {
+            assert_eq!(channel.take(), Ok(None));
+        }
+        false
     }
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
