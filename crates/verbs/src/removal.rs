@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +20,55 @@ const KERNEL_GROUP: u32 = 1;
 
 /// Longer than a uevent (`UEVENT_BUFFER_SIZE`).
 const MAX_MESSAGE: usize = 4096;
+
+/// Where sysfs has the devices by their numbers.
+const DEVICES: &str = "/sys/dev/char";
+
+/// A verbs node. The kernel gives the device number of a removed one to the next device, even while
+/// the removed one is open (`ib_uverbs_remove_one`), but not the inode of its directory in sysfs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    number: u64,
+    /// `None` if sysfs did not have it.
+    inode: Option<u64>,
+}
+
+impl Node {
+    /// The node that has this device number now.
+    pub(crate) fn with_number(number: u64) -> Self {
+        Self::in_devices(Path::new(DEVICES), number)
+    }
+
+    fn in_devices(devices: &Path, number: u64) -> Self {
+        let inode = inode(devices, number);
+        Self { number, inode }
+    }
+
+    /// Its device number, as `st_rdev` of `stat(2)`.
+    pub(crate) fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Whether it is there still; `true` if sysfs is not mounted.
+    pub(crate) fn exists(self) -> bool {
+        self.exists_in(Path::new(DEVICES))
+    }
+
+    fn exists_in(self, devices: &Path) -> bool {
+        match (inode(devices, self.number), self.inode) {
+            (Some(now), Some(inode)) => now == inode,
+            (Some(_), None) => true,
+            (None, _) => !devices.exists(),
+        }
+    }
+}
+
+/// The inode of the directory of the device with this number.
+fn inode(devices: &Path, number: u64) -> Option<u64> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let metadata = devices.join(format!("{major}:{minor}")).metadata();
+    metadata.ok().map(|metadata| metadata.ino())
+}
 
 /// The kernel's announcements of removed devices.
 #[derive(Debug)]
@@ -45,16 +95,16 @@ impl Removals {
 
     /// Reads all announcements. Returns whether one is the removal of this verbs node, or, if
     /// some were lost, whether the node is gone.
-    pub(crate) fn has_removed(&self, node: u64) -> bool {
+    pub(crate) fn has_removed(&self, node: Node) -> bool {
         // Whatever it contains is overwritten.
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut removed = false;
         loop {
             match receive(&self.socket, &mut buffer) {
-                Ok(Some(message)) => removed |= is_removal(message, node),
+                Ok(Some(message)) => removed |= is_removal(message, node.number),
                 Ok(None) | Err(Errno::EINTR) => {}
                 // Announcements were lost.
-                Err(Errno::ENOBUFS) => removed |= !exists(node),
+                Err(Errno::ENOBUFS) => removed |= !node.exists(),
                 Err(_) => return removed,
             }
         }
@@ -65,13 +115,6 @@ impl AsFd for Removals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Whether a device with this number exists; `true` if sysfs is not mounted.
-pub(crate) fn exists(node: u64) -> bool {
-    let devices = Path::new("/sys/dev/char");
-    let (major, minor) = (libc::major(node), libc::minor(node));
-    !devices.exists() || devices.join(format!("{major}:{minor}")).exists()
 }
 
 /// Receives one message; `None` if it is not from the kernel.
@@ -101,6 +144,9 @@ fn is_removal(message: &[u8], node: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     const MESSAGE: &[u8] = b"remove@/devices/virtual/infiniband_verbs/uverbs0\0ACTION=remove\0\
@@ -127,14 +173,43 @@ mod tests {
 
     #[test]
     fn an_existing_node_is_found() {
-        assert!(exists(libc::makedev(1, 3)), "/dev/null");
-        assert!(!exists(libc::makedev(1, 4000)));
+        let null = Node::with_number(libc::makedev(1, 3));
+        assert!(null.exists(), "/dev/null");
+        assert!(!Node::with_number(libc::makedev(1, 4000)).exists());
+    }
+
+    #[test]
+    fn a_node_is_gone_if_another_one_has_its_number() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let devices = sysfs.path().join("char");
+        let of_number = devices.join("231:192");
+        let link_to = |name: &str| {
+            let _ = fs::remove_file(&of_number);
+            symlink(sysfs.path().join(name), &of_number).unwrap();
+        };
+        for directory in ["char", "uverbs0", "uverbs1"] {
+            fs::create_dir(sysfs.path().join(directory)).unwrap();
+        }
+        let number = libc::makedev(231, 192);
+        assert!(!Node::in_devices(&devices, number).exists_in(&devices));
+        let unknown = Node::in_devices(&devices, number);
+        link_to("uverbs0");
+        let node = Node::in_devices(&devices, number);
+        assert!(node.exists_in(&devices) && unknown.exists_in(&devices));
+        link_to("uverbs1");
+        assert!(!node.exists_in(&devices));
+        link_to("uverbs0");
+        assert!(node.exists_in(&devices));
+        fs::remove_file(&of_number).unwrap();
+        assert!(!node.exists_in(&devices));
+        fs::remove_dir(&devices).unwrap();
+        assert!(node.exists_in(&devices), "without sysfs it is not known");
     }
 
     #[test]
     fn no_removal_is_reported_without_one() {
         let removals = Removals::open().unwrap();
         // Other devices may be removed meanwhile, but no node has this number.
-        assert!(!removals.has_removed(u64::MAX));
+        assert!(!removals.has_removed(Node::with_number(u64::MAX)));
     }
 }

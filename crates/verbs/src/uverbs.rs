@@ -19,7 +19,7 @@ use crate::mapping::{MappedMemory, Mapping};
 use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
-use crate::removal;
+use crate::removal::Node;
 use crate::resource_list::ResourceList;
 use crate::revocable_file::RevocableFile;
 
@@ -43,8 +43,8 @@ pub(crate) use open_file::OpenFile;
 #[derive(Debug)]
 pub(crate) struct Uverbs {
     device: String,
-    /// The device number of the node, by which the kernel announces its removal.
-    node: Option<u64>,
+    /// The node, whose removal the kernel announces.
+    node: Option<Node>,
     mark: ProcessMark,
     provider: Arc<dyn Provider>,
     file: RevocableFile<OpenFile>,
@@ -406,7 +406,7 @@ impl Uverbs {
         let close_signal = self.close_signal.get_or_init(|| created);
         // The removal may have been announced before the socket was open: the kernel removes
         // the node before it announces that.
-        if self.node.is_some_and(|node| !removal::exists(node)) {
+        if self.node.is_some_and(|node| !node.exists()) {
             self.close();
         }
         if self.is_gone() {

@@ -22,24 +22,28 @@ use super::frame::frame;
 use super::{Call, UverbsFile};
 use crate::error::{Error, Result};
 use crate::gid_table::{GidEntry, GidTable};
+use crate::removal::Node;
 
 /// An open file of `/dev/infiniband/uverbsN`.
 #[derive(Debug)]
 pub(crate) struct KernelFile {
     file: File,
     device: String,
-    node: u64,
+    node: Node,
 }
 
 impl KernelFile {
     /// Opens the node at `path`, and checks its device number: the path may name another
     /// device.
-    pub(crate) fn open(device: &str, path: &Path, node: u64) -> Result<Self> {
+    pub(crate) fn open(device: &str, path: &Path, number: u64) -> Result<Self> {
+        // First: if another device gets the number meanwhile, the one that is opened counts as
+        // removed. The other way round, its removal would be missed.
+        let node = Node::with_number(number);
         // std opens every file O_CLOEXEC.
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|error| Error::open(path, &error))?;
         let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
-        if metadata.file_type().is_char_device() && metadata.rdev() == node {
+        if metadata.file_type().is_char_device() && metadata.rdev() == number {
             return Ok(Self {
                 file,
                 device: device.to_owned(),
@@ -50,6 +54,10 @@ impl KernelFile {
             path: path.to_owned(),
             device: device.to_owned(),
         })
+    }
+
+    pub(super) fn verbs_node(&self) -> Node {
+        self.node
     }
 }
 
@@ -141,7 +149,7 @@ impl KernelFile {
             file,
             device: "test0".to_owned(),
             // An existing device number: that of /dev/null.
-            node: libc::makedev(1, 3),
+            node: Node::with_number(libc::makedev(1, 3)),
         }
     }
 }
@@ -203,7 +211,7 @@ unsafe impl UverbsFile for KernelFile {
     }
 
     fn node(&self) -> Option<u64> {
-        Some(self.node)
+        Some(self.node.number())
     }
 }
 

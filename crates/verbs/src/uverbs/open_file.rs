@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Deref;
 
 use super::{Call, KernelFile, UverbsFile};
+use crate::removal::Node;
 
 /// The open verbs node of a context.
 #[derive(Debug)]
@@ -27,6 +28,14 @@ impl OpenFile {
         match self {
             Self::Kernel(file) => file.execute(call),
             Self::Other(file) => file.execute(call),
+        }
+    }
+
+    /// The node; `None` for a simulated one.
+    pub(super) fn node(&self) -> Option<Node> {
+        match self {
+            Self::Kernel(file) => Some(file.verbs_node()),
+            Self::Other(file) => file.node().map(Node::with_number),
         }
     }
 
