@@ -469,7 +469,6 @@ fn destroy<C: Command>(file: &OpenFile, request: &C) -> bool {
     let mut response = C::Response::new_zeroed();
     match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => true,
-        // The device is gone, and its objects with it.
-        Err(error) => error.raw_os_error() == Some(libc::EIO),
+        Err(error) => file.is_destroyed_by(&error),
     }
 }

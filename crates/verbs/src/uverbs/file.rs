@@ -31,7 +31,8 @@ use crate::gid_table::GidEntry;
 ///   is its own, and reports a request as complete after the last access to the request's memory.
 /// - It accesses other memory of this process only while that is registered, within its bounds,
 ///   and as its keys and posted requests allow. It accesses none for an object after a command
-///   has destroyed it, and none at all after a command has failed with `EIO`.
+///   that destroys the object has succeeded, or has failed with `EIO`. `EIO` of other commands says
+///   nothing about memory.
 pub unsafe trait UverbsFile: fmt::Debug + Send + Sync {
     /// Executes one command. The response is in the call when this returns.
     ///

@@ -161,8 +161,12 @@ impl KernelFile {
 //   it mapped any more, and does not shrink it.
 // - It is the driver itself whose protocol the providers assert.
 // - It accesses pinned memory of registrations only, and a command that destroys an object
-//   returns after its last access (`rxe_cleanup`, `siw_qp_free`). It fails with `EIO` after all
-//   objects were destroyed (`ib_uverbs_free_hw_resources`).
+//   succeeds after its last access (`rxe_cleanup`, `siw_qp_free`). Any other command may fail with
+//   `EIO` while the objects of a removed device are still being destroyed: the device is
+//   disconnected first (`uverbs_disassociate_api_pre`), the objects are destroyed later
+//   (`uverbs_destroy_ufile_hw`). A command that destroys an object does so itself or waits for
+//   that, and then succeeds (`uobj_destroy`). Nothing else counts as destruction
+//   (`OpenFile::is_destroyed_by`).
 // The file of a unit test, which is no device, is written to and accesses nothing.
 unsafe impl UverbsFile for KernelFile {
     /// One `write(2)`: the kernel accepts only a whole command.

@@ -31,6 +31,17 @@ impl OpenFile {
         }
     }
 
+    /// Whether an object no longer exists if the command that destroys it fails so: on a device
+    /// that is gone, if its implementer [guarantees](UverbsFile) that. The kernel's commands
+    /// succeed then.
+    #[cold]
+    pub(super) fn is_destroyed_by(&self, error: &io::Error) -> bool {
+        match self {
+            Self::Kernel(_) => false,
+            Self::Other(_) => error.raw_os_error() == Some(libc::EIO),
+        }
+    }
+
     /// The node; `None` for a simulated one.
     pub(super) fn node(&self) -> Option<Node> {
         match self {
@@ -56,6 +67,23 @@ impl Deref for OpenFile {
         match self {
             Self::Kernel(file) => file,
             Self::Other(file) => &**file,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn no_error_of_the_kernel_shows_that_an_object_is_destroyed() {
+        let null = File::open("/dev/null").unwrap();
+        let file = OpenFile::Kernel(KernelFile::ordinary(null));
+        for errno in [libc::EIO, libc::EACCES] {
+            let error = io::Error::from_raw_os_error(errno);
+            assert!(!file.is_destroyed_by(&error), "{error}");
         }
     }
 }
