@@ -14,7 +14,8 @@ pub(crate) struct CloseSignal {
     /// Readable once the context is closed.
     closed: EventFd,
     /// The kernel's announcements of removed devices. `None` if the sandbox forbids them:
-    /// removal then shows in other errors, or not at all.
+    /// removal then shows in other errors, or not at all. In a network namespace of a user
+    /// namespace other than the initial one there are none (`uevent_net_init`).
     removals: Option<Removals>,
 }
 

@@ -25,9 +25,14 @@ use crate::uverbs::{KernelFile, OpenFile, Uverbs, UverbsFile};
 /// context. It closes when all of them and all objects created on it are dropped.
 ///
 /// While a context is open, removing the device (`rdma link del`) waits for it to close,
-/// and the connection manager does not report the removal earlier. Only rxe of kernels
-/// after Linux 6.1 is removed at once. Waits on a completion channel or for asynchronous
-/// events detect the removal and [close](Self::close) the context, with all its objects.
+/// and the connection manager does not report the removal earlier. Only rxe is removed at once,
+/// from Linux 7.3 on. Waits on a completion channel or for asynchronous events detect the removal
+/// and [close](Self::close) the context, with all its objects.
+///
+/// They learn of a removal that waits from a uevent of the kernel. It sends none to a network
+/// namespace that belongs to a user namespace other than the initial one (`uevent_net_init`), such
+/// as that of a rootless container: such a removal is not detected there, and waits until the
+/// program closes the context by itself.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);
@@ -285,7 +290,8 @@ impl Context {
     /// Checks whether the device is being removed, and [closes](Self::close) the context if
     /// so, which the kernel waits for. Waiting for a completion does this by itself; a
     /// caller that only polls calls it from time to time. The first call opens an eventfd
-    /// and a netlink socket; without file descriptors for them it does nothing.
+    /// and a netlink socket; without file descriptors for them it does nothing. It detects no
+    /// removal where the kernel [announces none](Self).
     pub fn check_removal(&self) {
         self.uverbs().check_removal();
     }
