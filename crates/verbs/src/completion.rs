@@ -12,8 +12,9 @@ mod report;
 pub use failure::CompletionError;
 pub(crate) use report::Report;
 
-/// The id of a posted request, which its completion repeats. Unique in its context while
-/// its queue exists.
+/// The id of a posted request, which its completion repeats. Unique among the outstanding requests
+/// of its context: it is used again after 2³² requests of its queue. In a shared receive queue of n
+/// entries, rounded up to a power of two, it may be used again after 2³²/n requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "wr_id")]
 pub struct WorkId {
@@ -23,7 +24,8 @@ pub struct WorkId {
 
 impl WorkId {
     /// Whether the request was posted before another one of the same queue, which may have been
-    /// posted up to 2³¹ requests later.
+    /// posted up to 2³¹ requests later. Only for requests of a queue pair's own queues: the ids of
+    /// a shared receive queue are not in the order of posting.
     #[must_use]
     pub fn is_before(self, other: Self) -> bool {
         let ahead = other.number.wrapping_sub(self.number);
