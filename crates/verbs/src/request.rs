@@ -34,9 +34,10 @@ pub enum SendOperation {
     /// read with its last message (`siw_activate_tx`), which closes the connection. Use an empty
     /// write instead of an empty read.
     ///
-    /// siw checks the length of the answer only where it begins (`siw_proc_rresp`): a hostile peer
-    /// can make it write beyond the memory of the request, up to the end of the last page of the region that
-    /// it is a part of. Memory that was [allocated](crate::ProtectionDomain::allocate) or
+    /// siw of Linux 6.1, and of later kernels up to 7.1, checks the length of the answer only where
+    /// it begins (`siw_proc_rresp`): a hostile peer can make it write beyond the memory of the
+    /// request, up to the end of the last page of the region that it is a part of. siw of Linux 7.3
+    /// checks each segment. Memory that was [allocated](crate::ProtectionDomain::allocate) or
     /// [exposed](crate::ProtectionDomain::expose) shares no page with anything else, but the parts
     /// of a [`Buffer`](crate::Buffer) share pages with each other.
     #[doc(alias = "IBV_WR_RDMA_READ")]

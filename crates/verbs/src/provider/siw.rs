@@ -38,7 +38,7 @@ pub(crate) type CompletionQueue = CompletionSlots;
 /// read it. The 32 bits of a key are therefore random: for each registration the driver
 /// draws 24 bits and this crate 8, from the kernel's generator.
 ///
-/// A hostile peer that answers a read can make siw write beyond the read's entry.
+/// Before Linux 7.3, a hostile peer that answers a read can make siw write beyond the read's entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Siw;
 
@@ -49,9 +49,10 @@ pub(crate) struct Siw;
 //   too and is final (`siw_qp_sq_process`, `siw_qp_llp_data_ready`, `siw_qp_modify`).
 // - It accesses only the memory that the elements of its queues name; `Queue` writes them
 //   from the scatter/gather entries it is given.
-// - Except that it checks the length of a read's answer in the first segment only
-//   (`siw_proc_rresp`, `siw_rresp_check_ntoh`). A peer that sends more writes behind the entry, up
-//   to the end of the last page that is registered (`siw_get_upage`): `overruns_reads` says so.
+// - Except that siw of Linux 6.1, and of later kernels up to 7.1, checks the length of a read's
+//   answer in the first segment only (`siw_proc_rresp`, `siw_rresp_check_ntoh`). A peer that sends
+//   more writes behind the entry, up to the end of the last page that is registered
+//   (`siw_get_upage`): `overruns_reads` says so. siw of Linux 7.3 checks each segment.
 #[expect(unsafe_code, reason = "asserts how the driver uses memory")]
 unsafe impl Provider for Siw {
     fn driver(&self) -> DriverId {
