@@ -37,7 +37,11 @@ use state::State;
 /// destroyed when they and the queue pairs that use it are dropped.
 ///
 /// It cannot overflow: posting reserves an entry for the completion of each request, and
-/// fails if there is none.
+/// fails if there is none. The exception is siw, which may complete one read of a queue pair twice
+/// when the connection ends (`siw_sq_flush`); polling returns [`Error::Stray`] for the second one.
+/// On siw, leave one entry unused for each queue pair whose send requests the queue serves. In a
+/// full queue the second completion would take the place of another request's, which would be
+/// lost.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_cq")]
 pub struct CompletionQueue(Arc<Created>);

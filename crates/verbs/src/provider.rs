@@ -127,7 +127,8 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
     }
 
     /// Whether the completion of a request does not imply that earlier requests of the send
-    /// queue are complete. All requests to such a device are signalled.
+    /// queue are complete. All requests to such a device are signalled, and it may complete one
+    /// of a queue pair twice when the connection ends.
     fn completes_individually(&self) -> bool {
         false
     }

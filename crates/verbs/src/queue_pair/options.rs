@@ -73,7 +73,7 @@ impl From<CreateQpResponse> for QpCaps {
 
 /// Options of a queue pair. By default it gets a protection domain of its own (that of its
 /// shared receive queue, if it has one), and for each direction a completion queue of its
-/// own, as large as the work queue.
+/// own, as large as the work queue; on siw that of send requests has one entry more.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_qp_init_attr")]
 pub struct QpOptions {
@@ -254,6 +254,9 @@ impl QpOptions {
             (None, Some(shared)) => shared.protection_domain().clone(),
             (None, None) => context.create_protection_domain()?,
         };
+        // One more where the device may complete a request twice.
+        let twice = context.uverbs().provider().completes_individually();
+        let sends = self.caps.max_send_wr.saturating_add(twice.into());
         let receives = match &self.shared {
             Some(shared) => shared.capacity(),
             None => self.caps.max_recv_wr,
@@ -264,7 +267,7 @@ impl QpOptions {
         };
         Ok(Parts {
             domain,
-            send_queue: queue(&self.send_queue, self.caps.max_send_wr)?,
+            send_queue: queue(&self.send_queue, sends)?,
             receive_queue: queue(&self.receive_queue, receives)?,
         })
     }

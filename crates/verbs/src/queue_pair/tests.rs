@@ -7,6 +7,7 @@ use rdmacm_core::{Gid, QpAttr, QpAttrMask, QpState, QpType, Transport};
 use zerocopy::FromZeros;
 
 use super::{QpCaps, QueuePair};
+use crate::completion_queue::CompletionQueue;
 use crate::error::Error;
 use crate::memory::{Buffer, RemoteMemory, SgList};
 use crate::process_mark::tests::child_ends_while_locked;
@@ -60,6 +61,18 @@ fn a_queue_pair_has_the_requested_properties() {
     assert_eq!(queue_pair.receive_queue().token(), queue.token());
     assert!(queue_pair.shared_receive_queue().is_none() && !known.has_srq());
     assert_eq!(known.transport(), Transport::RoCE);
+}
+
+/// siw may complete a read twice.
+#[test]
+fn a_queue_of_its_own_has_room_for_a_request_that_completes_twice() {
+    for (device, more) in [(Stub::new(false), 0), (Stub::completing_individually(), 1)] {
+        let context = device.open();
+        let queue_pair = QueuePair::options(QpType::RC).caps(CAPS);
+        let queue_pair = queue_pair.create(&context).unwrap();
+        let queues = [queue_pair.send_queue(), queue_pair.receive_queue()];
+        assert_eq!(queues.map(CompletionQueue::entries), [2 + more, 2]);
+    }
 }
 
 #[test]
