@@ -282,7 +282,7 @@ impl WaitSource for HandshakeSource<'_> {
 
     fn register(&mut self, key: u64, waker: &Waker) {
         let mut state = self.all.state();
-        let queues = state.pending.iter().map(|pending| pending.queue());
+        let queues = state.pending.iter().map(PendingStream::queue);
         let mut replaced: Vec<_> = queues
             .filter_map(|queue| queue.add_waiter(key, waker))
             .collect();
@@ -294,7 +294,7 @@ impl WaitSource for HandshakeSource<'_> {
 
     fn deregister(&mut self, key: u64) {
         let mut state = self.all.state();
-        let queues = state.pending.iter().map(|pending| pending.queue());
+        let queues = state.pending.iter().map(PendingStream::queue);
         let removed: Vec<_> = queues
             .map(|queue| queue.remove_waiter(key))
             .filter(|removed| !removed.is_none())
