@@ -65,10 +65,10 @@ by_mode! {
         /// Dropping the connection aborts it: what is posted is flushed, the peer is notified, and
         /// nothing is waited for. [`close`](Self::close) closes it in order.
         ///
-        /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
-        /// Only waiting for completions detects the removal, or
-        /// `Context::check_removal`, called from time to time; [`closed`](Self::closed)
-        /// alone does not.
+        /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
+        /// open. Only waiting for completions detects the removal, or `Context::check_removal`,
+        /// called from time to time; [`closed`](Self::closed) alone does not. Nothing does in a
+        /// rootless container with a network of its own.
     }
     #[derive(Debug)]
     pub struct CmConnection<Q> {

@@ -68,10 +68,11 @@ by_mode! {
         /// Dropping the connection aborts it: requests are flushed, the peer is notified, and nothing
         /// is waited for. [`close`](Self::close) closes it in order.
         ///
-        /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
-        /// A call that waits on the connection detects the removal and closes the device. A
-        /// connection that nobody waits on keeps the device from being removed until it is used
-        /// or dropped, also after it was closed.
+        /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
+        /// open. A call that waits on the connection detects the removal and closes the device, but
+        /// not in a rootless container with a network of its own. A connection that nobody waits on
+        /// keeps the device from being removed until it is used or dropped, also after it was
+        /// closed.
     }
     #[derive(Debug)]
     pub struct Connection {
