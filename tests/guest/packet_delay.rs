@@ -27,7 +27,7 @@ pub(crate) fn prepare() -> std::io::Result<()> {
 /// stamps.
 fn hold_back(what: &str) {
     run(&format!(
-        "tc filter add dev lo parent 1: protocol ip u32 match ip protocol 6 0xff \
+        "tc filter add dev lo parent 1: pref 1 protocol ip u32 match ip protocol 6 0xff \
          {what} flowid 1:4"
     ));
 }
@@ -41,7 +41,7 @@ pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
         hold_back(&format!("match ip dport {port} 0xffff {FIRST_MESSAGE}"));
         // After 40 bytes of IP.
         run(&format!(
-            "tc filter add dev lo parent 1: protocol ipv6 u32 match ip6 protocol 6 0xff \
+            "tc filter add dev lo parent 1: pref 2 protocol ipv6 u32 match ip6 protocol 6 0xff \
              match ip6 dport {port} 0xffff \
              match u32 0 0xffffffff at 80 match u32 1 0xffffffff at 84 flowid 1:4"
         ));
@@ -85,7 +85,8 @@ pub(crate) struct LostRequests {
 
 impl LostRequests {
     pub(crate) fn new(port: u16) -> Self {
-        // The preference identifies the filter.
+        // The preference identifies the filter. All filters have one: those that the kernel chooses
+        // go down from 49152, and may be a port.
         run(&format!(
             "tc filter add dev lo parent 1: pref {port} protocol ip u32 \
              match ip protocol 6 0xff match ip dport {port} 0xffff \

@@ -47,12 +47,6 @@ impl IdOptions {
         Ok(())
     }
 
-    /// Whether the kernel takes them into account when it resolves a route
-    /// (`cma_resolve_iboe_route`, `cma_query_ib_route`).
-    pub(crate) fn shape_route(self) -> bool {
-        self.tos.is_some() || self.ack_timeout.is_some()
-    }
-
     /// Sets those options of a listener that concern its connections: the kernel gives the id of
     /// a request none (`cma_ib_new_conn_id`).
     pub(crate) fn apply_to_request(self, id: &IdHandle) -> Result<()> {

@@ -28,25 +28,29 @@ const VALIDITY: Duration = Duration::from_secs(5);
 /// As long as the kernel asks an unknown neighbour: three times, a second apart (`mcast_solicit`).
 const TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A host, and the network interface that leads to it if the address means nothing without;
+/// otherwise 0.
+type Neighbour = (Gid, u32);
+
 /// Those that have answered of late.
 #[derive(Debug, Default)]
-struct Neighbours(Mutex<Newest<Gid, Instant, MAX_NEIGHBOURS>>);
+struct Neighbours(Mutex<Newest<Neighbour, Instant, MAX_NEIGHBOURS>>);
 
 impl Neighbours {
     fn of(event_loop: &EventLoop) -> Arc<Self> {
         event_loop.extensions().get_or_default()
     }
 
-    fn is_known(&self, gid: Gid, now: Instant) -> bool {
-        let answered = self.newest().get(&gid).copied();
+    fn is_known(&self, neighbour: Neighbour, now: Instant) -> bool {
+        let answered = self.newest().get(&neighbour).copied();
         answered.is_some_and(|answered| now.saturating_duration_since(answered) < VALIDITY)
     }
 
-    fn record(&self, gid: Gid, now: Instant) {
-        let _ = self.newest().insert(gid, now);
+    fn record(&self, neighbour: Neighbour, now: Instant) {
+        let _ = self.newest().insert(neighbour, now);
     }
 
-    fn newest(&self) -> MutexGuard<'_, Newest<Gid, Instant, MAX_NEIGHBOURS>> {
+    fn newest(&self) -> MutexGuard<'_, Newest<Neighbour, Instant, MAX_NEIGHBOURS>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,23 +59,23 @@ impl Neighbours {
 #[derive(Debug)]
 pub(crate) struct NeighbourLookup {
     id: ManagedId,
-    gid: Gid,
+    neighbour: Neighbour,
 }
 
 impl NeighbourLookup {
     /// Asks for the neighbour to which `id` is about to send; `None` if the kernel need not be
     /// asked, or cannot be: then sending decides.
     pub(crate) fn begin(event_loop: &Arc<EventLoop>, id: &IdHandle, path: &Path) -> Option<Self> {
-        let ip = host_address(path.gid)?;
-        if Neighbours::of(event_loop).is_known(path.gid, event_loop.now()) {
-            return None;
-        }
-        let destination = match ip {
+        let destination: SocketAddr = match host_address(path.gid)? {
             IpAddr::V6(v6) if v6.is_unicast_link_local() => {
                 SocketAddrV6::new(v6, SOME_PORT, 0, path.interface(id)?).into()
             }
-            ip => SocketAddr::from((ip, SOME_PORT)),
+            ip => (ip, SOME_PORT).into(),
         };
+        let neighbour = (path.gid, scope_id(destination));
+        if Neighbours::of(event_loop).is_known(neighbour, event_loop.now()) {
+            return None;
+        }
         let source = id.addresses().ok()?.source;
         let asking = IdOptions::default().create(event_loop.channel()).ok()?;
         let asking = ManagedId::new(event_loop, asking, EventQueue::new());
@@ -82,7 +86,7 @@ impl NeighbourLookup {
             .ok()?;
         Some(Self {
             id: asking,
-            gid: path.gid,
+            neighbour,
         })
     }
 
@@ -97,7 +101,7 @@ impl NeighbourLookup {
         };
         if event.kind() == EventKind::AddrResolved && event.failure().is_none() {
             let event_loop = self.id.event_loop();
-            Neighbours::of(event_loop).record(self.gid, event_loop.now());
+            Neighbours::of(event_loop).record(self.neighbour, event_loop.now());
             return Some(Ok(()));
         }
         ends_attempt(event).then(|| Err(Cause::Event(event.as_failure())))
@@ -131,6 +135,13 @@ impl Path {
         let device = id.rdma_device().ok()??;
         let netdev = device.gid_netdev(self.port, self.source_gid_index);
         netdev.ok()?.index
+    }
+}
+
+fn scope_id(address: SocketAddr) -> u32 {
+    match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(v6) => v6.scope_id(),
     }
 }
 
@@ -208,11 +219,16 @@ mod tests {
     #[test]
     fn an_answer_is_valid_for_a_while() {
         let (neighbours, now) = (Neighbours::default(), Instant::now());
-        assert!(!neighbours.is_known(Gid::LOOPBACK, now));
-        neighbours.record(Gid::LOOPBACK, now);
-        assert!(neighbours.is_known(Gid::LOOPBACK, now + VALIDITY / 2));
-        assert!(!neighbours.is_known(Gid::LOOPBACK, now + VALIDITY));
-        neighbours.record(Gid::LOOPBACK, now + VALIDITY);
-        assert!(neighbours.is_known(Gid::LOOPBACK, now + VALIDITY));
+        let host = (Gid::LOOPBACK, 0);
+        assert!(!neighbours.is_known(host, now));
+        neighbours.record(host, now);
+        assert!(neighbours.is_known(host, now + VALIDITY / 2));
+        assert!(
+            !neighbours.is_known((Gid::LOOPBACK, 1), now),
+            "another link"
+        );
+        assert!(!neighbours.is_known(host, now + VALIDITY));
+        neighbours.record(host, now + VALIDITY);
+        assert!(neighbours.is_known(host, now + VALIDITY));
     }
 }

@@ -272,7 +272,8 @@ impl QueuePair {
         self.qp_status.is_broken()
     }
 
-    /// How many send requests were posted whose completions were not polled. 0 in a forked child.
+    /// How many send requests were posted whose completions were not polled. Unsignalled ones after
+    /// the last signalled one count on siw only: rxe need not report them. 0 in a forked child.
     #[must_use]
     pub fn outstanding_sends(&self) -> u32 {
         self.sends.outstanding()

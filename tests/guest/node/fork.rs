@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -81,12 +81,14 @@ fn a_child_waits_on_its_own() {
             alarm::set(30);
             listener.accept(SECOND).unwrap_err();
         });
-        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        let ended = waitpid(child, None);
         stop.stop();
+        assert_eq!(ended, Ok(WaitStatus::Exited(child, 0)));
     });
 }
 
 fn until_it_sleeps(thread: Pid) {
+    let until = Instant::now() + PATIENCE;
     let path = format!("/proc/self/task/{thread}/stat");
     let is_asleep = || {
         let stat = std::fs::read_to_string(&path).unwrap();
@@ -94,6 +96,7 @@ fn until_it_sleeps(thread: Pid) {
         state.trim_start().starts_with('S')
     };
     while !is_asleep() {
+        assert!(Instant::now() < until, "it does not sleep");
         std::thread::yield_now();
     }
 }

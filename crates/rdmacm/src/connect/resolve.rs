@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rdmacm_core::{Event, EventKind};
+use rdmacm_core::{Event, EventKind, Family, IdHandle, Transport};
 
 use super::{Attempt, ConnectConfig, ConnectTarget, ends_attempt};
 use crate::error::{Cause, Result};
@@ -48,9 +48,8 @@ pub(crate) async fn resolve(
     wait_for_event(attempt, &managed, stage, EventKind::AddrResolved).await?;
 
     let stage = Stage::ResolveRoute;
-    // A known route is of an id without options, and a route that the kernel refuses is resolved
-    // like an unknown one.
-    let uses_known = !target.route.is_empty() && !options.shape_route();
+    // A route that the kernel refuses is resolved like an unknown one.
+    let uses_known = !target.route.is_empty() && !shapes_route(options, target, id);
     if !uses_known || id.set_ib_path(&target.route).is_err() {
         id.resolve_route(timeout(attempt)).map_err(refused(stage))?;
     }
@@ -59,6 +58,18 @@ pub(crate) async fn resolve(
         id: managed,
         connect_data: target.connect_data.clone(),
     })
+}
+
+/// Whether a route that was resolved without the options is another one: on RoCE the kernel makes
+/// it of both (`cma_resolve_iboe_route`), on InfiniBand it asks for one with the type of service of
+/// IPv4 (`cma_query_ib_route`).
+fn shapes_route(options: IdOptions, target: &ConnectTarget, id: &IdHandle) -> bool {
+    if options.tos.is_none() && options.ack_timeout.is_none() {
+        return false;
+    }
+    let device = id.rdma_device().ok().flatten();
+    let is_infiniband = device.is_some_and(|device| device.transport == Transport::InfiniBand);
+    !is_infiniband || options.tos.is_some() && target.destination.family() == Family::V4
 }
 
 /// The kernel's timeout: never shorter than the caller waits, and never zero.

@@ -57,7 +57,9 @@ impl MessageQueuePair {
             let options = CompletionQueue::options(entries).channel(device.channel());
             options.create(context)
         };
-        let send_queue = create_queue(sends)?;
+        // siw may complete one of them twice when the connection ends.
+        let twice = u32::from(context.transport() == Transport::IWarp);
+        let send_queue = create_queue(sends.saturating_add(twice))?;
         let receive_queue = create_queue(receives)?;
         let domain = match &options.protection_domain {
             Some(domain) => domain.clone(),

@@ -110,8 +110,8 @@ impl RdmaStream {
         self.inner.device_name()
     }
 
-    /// Why the stream has failed, if it has and if no call before has returned it. Reads and writes
-    /// return it every time.
+    /// Why the stream has failed, if it has: the first call of this method after the failure returns
+    /// it, later ones return `None`. Reads and writes return it every time.
     ///
     /// # Errors
     /// None.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Wake, Waker};
 
 use super::descriptor::Descriptor;
@@ -18,8 +18,9 @@ use crate::stage::Stage;
 /// A descriptor that is readable while accepting may return a stream.
 #[derive(Debug)]
 pub(super) struct ListenerReadiness {
-    /// Whether calls do not wait.
+    /// Whether calls do not wait. Changes under the lock.
     is_nonblocking: AtomicBool,
+    switching: Mutex<()>,
     descriptor: Arc<Descriptor>,
     /// Of the waiter that marks the descriptor. Another one each time that calls stop waiting: of
     /// several waiters the oldest is woken, and who waits already goes first.
@@ -50,6 +51,7 @@ impl ListenerReadiness {
         let waker = Arc::new(DescriptorWaker(Arc::downgrade(&descriptor)));
         Ok(Self {
             is_nonblocking: AtomicBool::new(false),
+            switching: Mutex::default(),
             descriptor,
             key: AtomicU64::new(event_loop.new_key()),
             waker: Waker::from(waker),
@@ -62,6 +64,11 @@ impl ListenerReadiness {
 
     fn key(&self) -> u64 {
         self.key.load(Ordering::SeqCst)
+    }
+
+    /// Whether calls wait again, or have waited since somebody has read the key.
+    fn has_changed_since(&self, key: u64) -> bool {
+        !self.is_nonblocking() || self.key() != key
     }
 }
 
@@ -85,15 +92,20 @@ impl PendingHandshakes {
     }
 
     fn switch(&self, ids: &ListeningIds, readiness: &ListenerReadiness, is_nonblocking: bool) {
-        let was = readiness
-            .is_nonblocking
-            .swap(is_nonblocking, Ordering::SeqCst);
-        if was == is_nonblocking {
+        let switching = &readiness.switching;
+        let _switching = switching.lock().unwrap_or_else(PoisonError::into_inner);
+        if readiness.is_nonblocking() == is_nonblocking {
             return;
         }
         if is_nonblocking {
+            // Before a call reads it.
             let key = ids.event_loop().new_key();
             readiness.key.store(key, Ordering::SeqCst);
+        }
+        readiness
+            .is_nonblocking
+            .store(is_nonblocking, Ordering::SeqCst);
+        if is_nonblocking {
             // Nobody has polled the listener without waiting.
             readiness.descriptor.set_mark();
         } else {
@@ -127,8 +139,8 @@ impl PendingHandshakes {
         ids.event_loop().run_once();
         let key = readiness.key();
         let mut accepted = self.next_at_once(ids, options, key, &readiness.waker);
-        if !readiness.is_nonblocking() {
-            // Calls wait by now, and this one may have registered after the change.
+        if readiness.has_changed_since(key) {
+            // This call may have registered after the change.
             self.deregister(ids, key);
         }
         if matches!(accepted, Ok(None)) {

@@ -86,7 +86,8 @@ impl CompletionQueue {
             if !channel.wait(until)? {
                 return self.poll();
             }
-            // A notification of another queue would be lost.
+            // A notification of another queue would be lost, as that of one which is added just
+            // now still is.
             self.own_channel()?;
             // One notification, if there is one: the queue is armed once for each.
             let _ = channel.take();

@@ -105,6 +105,22 @@ fn a_move_to_the_error_state_that_is_refused_changes_nothing() {
 }
 
 #[test]
+fn requests_that_need_not_be_reported_are_not_outstanding() {
+    for (device, last) in [(Stub::new(true), 0), (Stub::completing_individually(), 1)] {
+        let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+        assert_eq!(queue_pair.outstanding_sends(), 0);
+        queue_pair.post_send(send(&queue_pair)).unwrap();
+        assert_eq!(queue_pair.outstanding_sends(), 1);
+        queue_pair
+            .post_send(send(&queue_pair).unsignaled())
+            .unwrap();
+        assert_eq!(queue_pair.outstanding_sends(), 1 + last);
+        queue_pair.post_receive(memory(&queue_pair)).unwrap();
+        assert_eq!(queue_pair.outstanding_receives(), 1);
+    }
+}
+
+#[test]
 fn a_reset_that_is_refused_changes_nothing() {
     let device = Stub::new(true);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);

@@ -475,12 +475,19 @@ impl SendQueue {
         uverbs.ring_doorbell(self.parts.handle)
     }
 
-    /// How many requests were not reported as complete.
+    /// How many requests will be reported as complete, but were not yet.
     pub(crate) fn outstanding(&self) -> u32 {
         if !self.mark.is_here() {
             return 0;
         }
-        self.state.lock().posted.len()
+        let state = self.state.lock();
+        // Those after the last signalled one may be complete without a report.
+        let silent = if self.individually {
+            0
+        } else {
+            state.unsignaled
+        };
+        state.posted.len().saturating_sub(silent)
     }
 
     /// After a reset.

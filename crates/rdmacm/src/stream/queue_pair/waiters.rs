@@ -50,7 +50,9 @@ impl StreamQueuePair {
         let replaced = readers.add(key, thread.waker());
         drop(status);
         drop(replaced);
-        let has_looked = self.arm_and_look(StreamInterest::Readable);
+        let is_new = self.arm_and_look(StreamInterest::Readable);
+        // What was dispatched to this stream from shared requests before notifies no more.
+        let has_looked = is_new && !self.receives.is_shared();
         Some((thread, has_looked))
     }
 
