@@ -124,10 +124,8 @@ fn changed_credentials() {
     assert!(before.listen(1).is_err());
     // The kernel refuses to destroy it too, and dropping it reports nothing.
     drop(before);
-    EventChannel::open()
-        .unwrap()
-        .create_id(PortSpace::TCP)
-        .unwrap();
+    let channel = EventChannel::open().unwrap();
+    drop(channel.create_id(PortSpace::TCP).unwrap());
 }
 
 fn privileged_port() {
@@ -192,7 +190,7 @@ fn late_node() {
     make("uverbs0", verbs);
     make("rdma_cm", device);
     let channel = open.join().unwrap().unwrap();
-    channel.create_id(PortSpace::TCP).unwrap();
+    drop(channel.create_id(PortSpace::TCP).unwrap());
 }
 
 fn missing_module() {

@@ -107,7 +107,6 @@ impl Site {
     }
 
     /// A channel and a TCP id on it.
-    #[must_use]
     pub fn id(&self) -> (EventChannel, CmId) {
         let channel = self.channel();
         let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -145,7 +144,6 @@ impl Site {
     }
 
     /// An id whose address is resolved to `destination`.
-    #[must_use]
     pub fn resolved(&self, channel: &EventChannel, destination: CmAddr) -> CmId {
         let id = channel.create_id(PortSpace::TCP).unwrap();
         id.resolve_addr(None, destination, PATIENCE).unwrap();
@@ -154,7 +152,6 @@ impl Site {
     }
 
     /// An id whose route is resolved to `destination`.
-    #[must_use]
     pub fn routed(&self, channel: &EventChannel, destination: CmAddr) -> CmId {
         let id = self.resolved(channel, destination);
         id.resolve_route(PATIENCE).unwrap();

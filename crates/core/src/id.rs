@@ -24,6 +24,7 @@ use crate::id_state::{Channel, IdState, RequestParams};
 /// is searched by handle.
 #[doc(alias = "rdma_cm_id")]
 #[doc(alias = "rdma_destroy_id")]
+#[must_use = "dropping it destroys the id"]
 pub struct CmId(Arc<IdState>);
 
 impl CmId {

@@ -23,6 +23,7 @@ use crate::ucma::Attachment;
 /// [`MulticastJoin`](crate::EventKind::MulticastJoin) event of the id carries what a
 /// queue pair needs to attach to the group and to send ([`UdInfo`](crate::UdInfo)).
 #[doc(alias = "rdma_leave_multicast")]
+#[must_use = "dropping it leaves the group"]
 pub struct MulticastGroup {
     id: IdHandle,
     membership: Arc<Membership>,

@@ -18,6 +18,7 @@ use crate::id_state::IdState;
 ///
 /// It keeps neither the id nor its channel alive. Dropping it ends the resolution
 /// with `ECANCELED`.
+#[must_use = "dropping it ends the resolution with ECANCELED"]
 pub struct PendingResolution {
     id: Weak<IdState>,
     has_ended: bool,

@@ -77,7 +77,7 @@ fn an_address_and_port_belong_to_one_id() {
     let wildcard = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     errno(bind(wildcard), libc::EADDRNOTAVAIL);
     drop(first);
-    bind(address).unwrap();
+    drop(bind(address).unwrap());
 }
 
 #[test]

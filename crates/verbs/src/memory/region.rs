@@ -170,6 +170,7 @@ impl<M: Memory> Drop for Region<M> {
 /// Memory of the caller that is registered with a device until this is dropped.
 #[derive(Debug)]
 #[doc(alias = "ibv_mr")]
+#[must_use = "dropping it deregisters the memory"]
 pub struct RawRegion(Registration);
 
 impl RawRegion {
