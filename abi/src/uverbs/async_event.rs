@@ -12,9 +12,9 @@ numbers! {
         CQ_ERR = 0 => "IBV_EVENT_CQ_ERR",
         /// A queue pair failed and cannot even complete its requests.
         QP_FATAL = 1 => "IBV_EVENT_QP_FATAL",
-        /// A queue pair's peer sent a request that makes no sense.
+        /// A queue pair's peer sent an invalid request.
         QP_REQ_ERR = 2 => "IBV_EVENT_QP_REQ_ERR",
-        /// A queue pair's peer touched what it may not.
+        /// A queue pair's peer accessed memory without the right to.
         QP_ACCESS_ERR = 3 => "IBV_EVENT_QP_ACCESS_ERR",
         /// Data arrived on a queue pair before the peer's "ready to use" did.
         COMM_EST = 4 => "IBV_EVENT_COMM_EST",

@@ -9,7 +9,7 @@ numbers! {
     /// `enum ib_wc_status`: how a request ended.
     #[doc(alias = "ib_wc_status", alias = "ibv_wc_status")]
     pub struct WcStatus(u32) in user_space "infiniband/verbs.h" {
-        /// Well.
+        /// The request succeeded.
         SUCCESS = 0 => "IBV_WC_SUCCESS",
         /// The memory it names is too short, or a message too long.
         LOC_LEN_ERR = 1 => "IBV_WC_LOC_LEN_ERR",
@@ -19,17 +19,18 @@ numbers! {
         LOC_EEC_OP_ERR = 3 => "IBV_WC_LOC_EEC_OP_ERR",
         /// A key of this side does not fit the memory it names.
         LOC_PROT_ERR = 4 => "IBV_WC_LOC_PROT_ERR",
-        /// The queue pair was in error before its turn came.
+        /// Flushed: the queue pair was in the error state before the request was carried
+        /// out.
         WR_FLUSH_ERR = 5 => "IBV_WC_WR_FLUSH_ERR",
         /// A memory window could not be bound.
         MW_BIND_ERR = 6 => "IBV_WC_MW_BIND_ERR",
-        /// The peer's answer makes no sense.
+        /// The peer's response was invalid.
         BAD_RESP_ERR = 7 => "IBV_WC_BAD_RESP_ERR",
-        /// Memory of this side may not be touched so.
+        /// Local memory is not registered for this access.
         LOC_ACCESS_ERR = 8 => "IBV_WC_LOC_ACCESS_ERR",
-        /// The peer found that the request makes no sense.
+        /// The peer found the request invalid.
         REM_INV_REQ_ERR = 9 => "IBV_WC_REM_INV_REQ_ERR",
-        /// Memory of the peer may not be touched so.
+        /// The peer does not allow this access to its memory.
         REM_ACCESS_ERR = 10 => "IBV_WC_REM_ACCESS_ERR",
         /// The peer could not carry it out.
         REM_OP_ERR = 11 => "IBV_WC_REM_OP_ERR",

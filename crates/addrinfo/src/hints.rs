@@ -8,7 +8,7 @@ use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::route::end_of;
 
-/// The default deadline of a resolution, for the name server and the kernel together.
+/// The default deadline of a resolution, for the name server and the kernel together: 15 s.
 ///
 /// The system gives the first name server five seconds before it asks the second
 /// (`timeout` of `resolv.conf(5)`), and again for each domain it searches: with a dead
@@ -177,7 +177,7 @@ impl Hints {
     }
 
     /// The deadline of the resolution, for the name server and the kernel together;
-    /// [`DEFAULT_DEADLINE`] by default.
+    /// [`DEFAULT_DEADLINE`], 15 s, by default.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();

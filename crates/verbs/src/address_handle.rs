@@ -51,7 +51,7 @@ impl AddressHandle {
         &self.0.domain
     }
 
-    /// The length of the longest datagram: the port's MTU when the handle was created.
+    /// The length of the longest datagram in bytes: the port's MTU when the handle was created.
     #[must_use]
     pub fn max_message(&self) -> u32 {
         self.0.max_message

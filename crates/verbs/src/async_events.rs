@@ -68,6 +68,7 @@ impl AsyncEvents {
 
     /// Takes one event, if there is one. With `EPOLLET`, call it until it has found none twice, see
     /// [`CompletionChannel::take`](crate::CompletionChannel::take).
+    /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
@@ -78,6 +79,7 @@ impl AsyncEvents {
     }
 
     /// Waits for the next event and takes it; `None` if the deadline passes.
+    /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.

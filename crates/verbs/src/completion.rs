@@ -93,6 +93,9 @@ impl Completion {
     }
 
     /// What was done, or the error.
+    ///
+    /// # Errors
+    /// [`CompletionError`] if the request failed or was flushed.
     #[doc(alias = "status")]
     #[inline]
     pub fn result(&self) -> Result<Done, CompletionError> {

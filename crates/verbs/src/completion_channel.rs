@@ -77,6 +77,7 @@ impl CompletionChannel {
     /// The first call that finds none after one that did may not notice that the device is gone.
     /// Call it once more before waiting for [`readiness`](Self::readiness) with `EPOLLET`, as
     /// tokio's `AsyncFd` does: the removal makes the descriptor readable once.
+    /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
@@ -89,6 +90,7 @@ impl CompletionChannel {
     }
 
     /// Waits for the next notification and takes it; `None` if the deadline passes.
+    /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.

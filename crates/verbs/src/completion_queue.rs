@@ -139,7 +139,7 @@ impl CompletionQueue {
         self.0.token
     }
 
-    /// Resizes the queue to at least `entries` completions.
+    /// Resizes the queue to at least `entries` completions. Source: `ibv_resize_cq(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for fewer than the outstanding requests, and on siw, which does

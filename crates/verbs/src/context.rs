@@ -69,7 +69,7 @@ impl PartialEq for Context {
 impl Eq for Context {}
 
 impl Context {
-    /// Opens a device.
+    /// Opens a device. Source: `ibv_open_device(3)`.
     ///
     /// # Errors
     /// [`Error::NoNode`] for a device without verbs, [`Error::Driver`] for an unsupported
@@ -167,14 +167,14 @@ impl Context {
         self.uverbs().provider().transport()
     }
 
-    /// The device's limits, queried at the open.
+    /// The device's limits, queried at the open. Source: `ibv_query_device(3)`.
     #[must_use]
     #[doc(alias = "ibv_query_device")]
     pub fn limits(&self) -> &DeviceLimits {
         &self.0.limits
     }
 
-    /// Queries the attributes of the port `number`, from 1.
+    /// Queries the attributes of the port `number`, from 1. Source: `ibv_query_port(3)`.
     ///
     /// # Errors
     /// [`Error::Command`] with `EINVAL` if there is no such port.
@@ -186,7 +186,7 @@ impl Context {
     }
 
     /// Reads the GID of this index in the table of the port `number`, from 1; `None` for an
-    /// empty entry.
+    /// empty entry. Source: `ibv_query_gid(3)`, `ibv_query_gid_ex(3)`.
     ///
     /// # Errors
     /// [`Error::Gids`] if sysfs has no such port or index, or is not mounted.
@@ -202,7 +202,7 @@ impl Context {
     }
 
     /// Reads all GIDs of the port `number`, from 1. A soft RoCE device has a table of a
-    /// thousand entries, each of which is a file.
+    /// thousand entries, each of which is a file. Source: `ibv_query_gid_table(3)`.
     ///
     /// # Errors
     /// Those of [`port`](Self::port) and [`gid`](Self::gid).
@@ -213,7 +213,7 @@ impl Context {
         entries.filter_map(Result::transpose).collect()
     }
 
-    /// Creates a protection domain.
+    /// Creates a protection domain. Source: `ibv_alloc_pd(3)`.
     ///
     /// # Errors
     /// [`Error::Command`] when the kernel refuses.
@@ -222,7 +222,7 @@ impl Context {
         ProtectionDomain::create(self)
     }
 
-    /// Creates a completion queue of at least `entries` completions.
+    /// Creates a completion queue of at least `entries` completions. Source: `ibv_create_cq(3)`.
     ///
     /// # Errors
     /// [`Error::Command`], with `EINVAL` for zero entries or more than the device's limit.
@@ -231,7 +231,7 @@ impl Context {
         CompletionQueue::options(entries).create(self)
     }
 
-    /// Creates a completion channel.
+    /// Creates a completion channel. Source: `ibv_create_comp_channel(3)`.
     ///
     /// # Errors
     /// [`Error::Command`]; [`Error::Wait`] if no file descriptor is available.
@@ -241,6 +241,7 @@ impl Context {
     }
 
     /// Opens the asynchronous events of the objects of this context.
+    /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
     /// [`Error::Wait`] if no file descriptor is available.
@@ -256,7 +257,7 @@ impl Context {
     /// of siw takes long.
     ///
     /// In a forked child, where the context counts as closed, the descriptor stays open until the
-    /// context and all its objects are dropped.
+    /// context and all its objects are dropped. Source: `ibv_close_device(3)`.
     #[doc(alias = "ibv_close_device")]
     pub fn close(&self) {
         self.uverbs().close();

@@ -139,7 +139,7 @@ impl DatagramSource {
     /// that received it, and `gids` the port's [GIDs](crate::Context::gids).
     ///
     /// `None` if there is no valid GRH, or its destination is none of these GIDs, as for a
-    /// datagram to a multicast group.
+    /// datagram to a multicast group. Source: `ibv_init_ah_from_wc(3)`, `ibv_create_ah_from_wc(3)`.
     #[must_use]
     #[doc(alias = "ibv_init_ah_from_wc", alias = "ibv_create_ah_from_wc")]
     pub fn reply_address(&self, datagram: &[u8], port: u8, gids: &[GidEntry]) -> Option<AhAttr> {

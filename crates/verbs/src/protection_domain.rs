@@ -38,6 +38,7 @@ impl ProtectionDomain {
     }
 
     /// Allocates and registers a buffer of `length` zeros. On siw, it has pages of its own.
+    /// Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if `length` is 0;
@@ -51,7 +52,7 @@ impl ProtectionDomain {
     /// Registers these bytes as a buffer, without a copy. On siw, do not
     /// [read](crate::SendOperation::Read) into it from a peer that is not trusted: a hostile one can
     /// make it write beyond it, to the end of its last page, where the allocator may have put anything. Read
-    /// into memory that was [allocated](Self::allocate).
+    /// into memory that was [allocated](Self::allocate). Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with the bytes.
@@ -63,7 +64,7 @@ impl ProtectionDomain {
     /// Allocates and registers `length` zeros that peers may access according to `access`.
     /// Remote writes and atomics also need [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE). On siw
     /// each peer that has the key can read, with or without
-    /// [`REMOTE_READ`](AccessFlags::REMOTE_READ).
+    /// [`REMOTE_READ`](AccessFlags::REMOTE_READ). Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with `EINVAL` for an invalid combination
@@ -77,7 +78,7 @@ impl ProtectionDomain {
         RemoteAccessRegion::allocate(self, length, access)
     }
 
-    /// Registers memory of the caller, by its address.
+    /// Registers memory of the caller, by its address. Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
@@ -98,7 +99,7 @@ impl ProtectionDomain {
         RawRegion::register(self, address, length, access)
     }
 
-    /// Creates the address of a peer for datagrams.
+    /// Creates the address of a peer for datagrams. Source: `ibv_create_ah(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) on iWARP, which has no

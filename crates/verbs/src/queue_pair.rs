@@ -129,6 +129,7 @@ impl QueuePair {
     ///
     /// During any move, siw does not notice arriving data until more arrive
     /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.
+    /// Source: `ibv_modify_qp(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an invalid state, MTU or path migration state;
@@ -222,7 +223,7 @@ impl QueuePair {
     }
 
     /// Queries its attributes. [`QpAttr::mask`] selects those that the driver reports, few
-    /// on siw; the others are zero.
+    /// on siw; the others are zero. Source: `ibv_query_qp(3)`.
     ///
     /// # Errors
     /// [`Error::Command`] when the kernel refuses.
@@ -239,7 +240,7 @@ impl QueuePair {
 
     /// Queries its state; `None` if the driver does not report it, as siw of Linux 6.1,
     /// which leaves it uninitialised (zero, if the kernel clears memory before use). siw
-    /// reports `INIT` for a new queue pair, and has no `RESET`.
+    /// reports `INIT` for a new queue pair, and has no `RESET`. Source: `ibv_query_qp(3)`.
     ///
     /// # Errors
     /// Those of [`query`](Self::query).

@@ -51,7 +51,7 @@ pub struct SrqOptions {
 }
 
 impl SrqOptions {
-    /// Creates it in a protection domain.
+    /// Creates it in a protection domain. Source: `ibv_create_srq(3)`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
@@ -113,7 +113,7 @@ impl SharedReceiveQueue {
         self.0.token
     }
 
-    /// Posts memory to receive a message into.
+    /// Posts memory to receive a message into. Source: `ibv_post_srq_recv(3)`.
     ///
     /// # Errors
     /// [`PostError`] with the memory: the queue is full, or the memory has too many
@@ -125,7 +125,7 @@ impl SharedReceiveQueue {
     }
 
     /// Requests one [asynchronous event](crate::AsyncEvents) when fewer than `limit` requests
-    /// are left; 0 for none.
+    /// are left; 0 for none. Source: `ibv_modify_srq(3)`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
@@ -139,7 +139,7 @@ impl SharedReceiveQueue {
             .set_srq_limit(uverbs, operation, self.0.handle, limit)
     }
 
-    /// The limit; 0 once it was reached, except on siw.
+    /// The limit; 0 once it was reached, except on siw. Source: `ibv_query_srq(3)`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) if the kernel refuses.

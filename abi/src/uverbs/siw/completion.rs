@@ -10,7 +10,7 @@ numbers! {
     /// [`WcStatus`](super::super::WcStatus).
     #[doc(alias = "siw_wc_status")]
     pub struct CqeStatus(u16) in kernel "rdma/siw-abi.h" {
-        /// Well.
+        /// The request succeeded.
         SUCCESS = 0 => "SIW_WC_SUCCESS",
         /// The memory it names is too short, or a message too long.
         LOC_LEN_ERR = 1 => "SIW_WC_LOC_LEN_ERR",
@@ -18,15 +18,16 @@ numbers! {
         LOC_PROT_ERR = 2 => "SIW_WC_LOC_PROT_ERR",
         /// The queue pair does not support the request.
         LOC_QP_OP_ERR = 3 => "SIW_WC_LOC_QP_OP_ERR",
-        /// The queue pair was in error before its turn came.
+        /// Flushed: the queue pair was in the error state before the request was carried
+        /// out.
         WR_FLUSH_ERR = 4 => "SIW_WC_WR_FLUSH_ERR",
-        /// The peer's answer makes no sense.
+        /// The peer's response was invalid.
         BAD_RESP_ERR = 5 => "SIW_WC_BAD_RESP_ERR",
-        /// Memory of this side may not be touched so.
+        /// Local memory is not registered for this access.
         LOC_ACCESS_ERR = 6 => "SIW_WC_LOC_ACCESS_ERR",
-        /// Memory of the peer may not be touched so.
+        /// The peer does not allow this access to its memory.
         REM_ACCESS_ERR = 7 => "SIW_WC_REM_ACCESS_ERR",
-        /// The peer found that the request makes no sense.
+        /// The peer found the request invalid.
         REM_INV_REQ_ERR = 8 => "SIW_WC_REM_INV_REQ_ERR",
         /// None of these.
         GENERAL_ERR = 9 => "SIW_WC_GENERAL_ERR",

@@ -50,7 +50,7 @@ impl CqOptions {
         self
     }
 
-    /// Creates it on a device.
+    /// Creates it on a device. Source: `ibv_create_cq(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) for a channel of another

@@ -15,7 +15,7 @@ use crate::request_id::RequestId;
 use crate::work_queue::AnyWorkQueue;
 
 impl CompletionQueue {
-    /// Takes the oldest completion, without a system call.
+    /// Takes the oldest completion, without a system call. Source: `ibv_poll_cq(3)`.
     ///
     /// # Errors
     /// [`Error::Gone`] after the device was removed and all outstanding requests were
@@ -213,6 +213,7 @@ impl CompletionQueue {
     ///
     /// Poll so where many requests complete, with a vector that is kept: the completions share
     /// what a call costs, and taking them out by [`drain`](Vec::drain) moves each only once.
+    /// Source: `ibv_poll_cq(3)`.
     ///
     /// # Errors
     /// Those of [`poll`](Self::poll). If some completions were taken, the next call returns

@@ -16,7 +16,7 @@ impl CompletionQueue {
     /// Requests a notification on the channel for the next completion; with
     /// `solicited_only`, for the next failed or solicited one. siw ignores that and notifies
     /// for any. Completions that are already in the queue cause no notification: poll once
-    /// more after this, then wait.
+    /// more after this, then wait. Source: `ibv_req_notify_cq(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] without a channel; [`Error::Command`].
@@ -44,6 +44,7 @@ impl CompletionQueue {
 
     /// Waits for the next completion; `None` if the deadline passes. Polls a few times before it
     /// sleeps if [`CqOptions::polls_before_sleep`](super::CqOptions::polls_before_sleep) says so.
+    /// Source: `rdma_get_send_comp(3)`, `rdma_get_recv_comp(3)`.
     ///
     /// # Errors
     /// Those of [`poll`](Self::poll) and [`arm`](Self::arm);

@@ -128,7 +128,7 @@ impl RemoteAccessRegion {
     }
 
     /// Changes what peers may do. This may change the keys: send [`remote`](Self::remote) to
-    /// the peers again.
+    /// the peers again. Source: `ibv_rereg_mr(3)`.
     ///
     /// # Errors
     /// [`Error::Command`] with `EOPNOTSUPP` if the driver does not support it: siw, and rxe of

@@ -10,7 +10,7 @@ use crate::operation::Operation;
 impl QueuePair {
     /// Attaches it to a multicast group: it receives the group's datagrams from now on. A
     /// [`MulticastGroup`](rdmacm_core::MulticastGroup) of the connection manager has its GID
-    /// and LID; on RoCE the LID is 0.
+    /// and LID; the LID is in host order, and 0 on RoCE. Source: `ibv_attach_mcast(3)`.
     ///
     /// # Errors
     /// [`Error::Command`] if the kernel refuses, with `EINVAL` for a queue pair that is not of
@@ -21,7 +21,8 @@ impl QueuePair {
         uverbs.attach(self.multicast_operation(), &self.group(gid, lid))
     }
 
-    /// Detaches it from a multicast group.
+    /// Detaches it from a multicast group; the LID is in host order.
+    /// Source: `ibv_detach_mcast(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a group it is not attached to;

@@ -187,6 +187,7 @@ impl QpOptions {
     }
 
     /// Creates the queue pair, and the objects it gets of its own, on a device.
+    /// Source: `ibv_create_qp(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a type other than RC, UC and UD, for objects of another

@@ -13,6 +13,7 @@ impl QueuePair {
     ///
     /// On siw a request posted after the connection ended, before this side processed the
     /// end, completes when the queue pair [moves](Self::modify) to ERR.
+    /// Source: `ibv_post_send(3)`.
     ///
     /// # Errors
     /// [`PostError`] with the request, if nothing was posted: the queue or its completion
@@ -45,7 +46,7 @@ impl QueuePair {
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes
     /// them out of `requests`, an array or a vector, and leaves `None`. If there are none, nothing
-    /// is done.
+    /// is done. Source: `ibv_post_send(3)`.
     ///
     /// # Errors
     /// Those of [`post_send`](Self::post_send). `requests` is unchanged if they were refused,
@@ -56,7 +57,7 @@ impl QueuePair {
     }
 
     /// Posts a receive request. An empty list is enough for an empty message, or for the
-    /// immediate data of a write.
+    /// immediate data of a write. Source: `ibv_post_recv(3)`.
     ///
     /// # Errors
     /// [`PostError`] with the memory: the queue or its completion queue is full; the
@@ -80,6 +81,7 @@ impl QueuePair {
     }
 
     /// Posts several receive requests at once; all of them or none. Takes them out of `memory`.
+    /// Source: `ibv_post_recv(3)`.
     ///
     /// # Errors
     /// Those of [`post_receive`](Self::post_receive). `memory` is unchanged then.
