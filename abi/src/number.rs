@@ -88,7 +88,8 @@ macro_rules! bits {
         $(#[$meta:meta])*
         pub struct $type:ident($int:ident) $(in $origin:ident $header:literal)? {
             $(
-                $(#[doc = $value_doc:literal])+
+                // Not `meta`, which `bitflags!` could not take apart.
+                $(#[$value_meta:ident $($value_args:tt)*])*
                 $name:ident = $value:literal => $c_name:literal $(since $since:tt)?,
             )+
         }
@@ -105,7 +106,7 @@ macro_rules! bits {
         ::bitflags::bitflags! {
             impl $type: $int {
                 $(
-                    $(#[doc = $value_doc])+
+                    $(#[$value_meta $($value_args)*])*
                     #[doc(alias = $c_name)]
                     const $name = $value;
                 )+

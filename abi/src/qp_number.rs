@@ -5,18 +5,24 @@ numbers! {
     #[doc(alias = "ibv_qp_type")]
     pub struct QpType(u8) in kernel "rdma/ib_user_ioctl_verbs.h" {
         /// Reliable connection.
+        #[doc(alias = "IBV_QPT_RC")]
         RC = 2 => "IB_UVERBS_QPT_RC",
         /// Unreliable connection.
+        #[doc(alias = "IBV_QPT_UC")]
         UC = 3 => "IB_UVERBS_QPT_UC",
         /// Unreliable datagram.
+        #[doc(alias = "IBV_QPT_UD")]
         UD = 4 => "IB_UVERBS_QPT_UD",
         /// Extended reliable connection, the sender's end.
+        #[doc(alias = "IBV_QPT_XRC_SEND")]
         XRC_INI = 9 => "IB_UVERBS_QPT_XRC_INI",
         /// Extended reliable connection, the receiver's end.
+        #[doc(alias = "IBV_QPT_XRC_RECV")]
         XRC_TGT = 10 => "IB_UVERBS_QPT_XRC_TGT",
     }
 
     /// The state of a queue pair.
+    #[doc(alias = "ibv_qp_state")]
     pub struct QpState(u32) in user_space "infiniband/verbs.h" {
         /// New.
         RESET = 0 => "IBV_QPS_RESET",
@@ -36,6 +42,7 @@ numbers! {
 
     /// `enum ib_mtu`: the largest payload of a packet, as InfiniBand
     /// counts.
+    #[doc(alias = "ibv_mtu")]
     pub struct PathMtu(u32) in user_space "infiniband/verbs.h" {
         /// 256 bytes.
         B256 = 1 => "IBV_MTU_256",
@@ -51,6 +58,7 @@ numbers! {
 
     /// `enum rdma_node_type`: what kind of device it is, as sysfs and
     /// netlink say.
+    #[doc(alias = "ibv_node_type")]
     pub struct NodeType(u8) in user_space "infiniband/verbs.h" {
         /// A channel adapter: InfiniBand or RoCE.
         CA = 1 => "IBV_NODE_CA",
@@ -131,26 +139,37 @@ bits! {
     #[doc(alias = "ibv_access_flags")]
     pub struct AccessFlags(u32) in kernel "rdma/ib_user_ioctl_verbs.h" {
         /// The device may write local memory.
+        #[doc(alias = "IBV_ACCESS_LOCAL_WRITE")]
         LOCAL_WRITE = 0x1 => "IB_UVERBS_ACCESS_LOCAL_WRITE",
         /// The peer may write.
+        #[doc(alias = "IBV_ACCESS_REMOTE_WRITE")]
         REMOTE_WRITE = 0x2 => "IB_UVERBS_ACCESS_REMOTE_WRITE",
         /// The peer may read.
+        #[doc(alias = "IBV_ACCESS_REMOTE_READ")]
         REMOTE_READ = 0x4 => "IB_UVERBS_ACCESS_REMOTE_READ",
         /// The peer may use atomic operations.
+        #[doc(alias = "IBV_ACCESS_REMOTE_ATOMIC")]
         REMOTE_ATOMIC = 0x8 => "IB_UVERBS_ACCESS_REMOTE_ATOMIC",
         /// Memory windows may be bound.
+        #[doc(alias = "IBV_ACCESS_MW_BIND")]
         MW_BIND = 0x10 => "IB_UVERBS_ACCESS_MW_BIND",
         /// Addresses count from the region's start.
+        #[doc(alias = "IBV_ACCESS_ZERO_BASED")]
         ZERO_BASED = 0x20 => "IB_UVERBS_ACCESS_ZERO_BASED",
         /// Pages are brought in when touched.
+        #[doc(alias = "IBV_ACCESS_ON_DEMAND")]
         ON_DEMAND = 0x40 => "IB_UVERBS_ACCESS_ON_DEMAND",
         /// The memory is of huge pages.
+        #[doc(alias = "IBV_ACCESS_HUGETLB")]
         HUGETLB = 0x80 => "IB_UVERBS_ACCESS_HUGETLB",
         /// The peer may flush to global visibility; not in Linux 6.1.
+        #[doc(alias = "IBV_ACCESS_FLUSH_GLOBAL")]
         FLUSH_GLOBAL = 0x100 => "IB_UVERBS_ACCESS_FLUSH_GLOBAL" since (7, 2),
         /// The peer may flush to persistence; not in Linux 6.1.
+        #[doc(alias = "IBV_ACCESS_FLUSH_PERSISTENT")]
         FLUSH_PERSISTENT = 0x200 => "IB_UVERBS_ACCESS_FLUSH_PERSISTENT" since (7, 2),
         /// Packets may be placed out of order.
+        #[doc(alias = "IBV_ACCESS_RELAXED_ORDERING")]
         RELAXED_ORDERING = 0x10_0000 => "IB_UVERBS_ACCESS_RELAXED_ORDERING",
     }
 }

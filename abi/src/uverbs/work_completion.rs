@@ -89,15 +89,19 @@ numbers! {
 bits! {
     /// `enum ib_wc_flags`: what came with a message. These are the kernel's
     /// bits; libibverbs has others.
-    #[doc(alias = "ib_wc_flags")]
+    #[doc(alias = "ib_wc_flags", alias = "ibv_wc_flags")]
     pub struct WcFlags(u32) {
         /// A global route header stands in the first 40 bytes.
+        #[doc(alias = "IBV_WC_GRH")]
         GRH = 0x1 => "IB_WC_GRH",
         /// There are 4 bytes of data.
+        #[doc(alias = "IBV_WC_WITH_IMM")]
         WITH_IMM = 0x2 => "IB_WC_WITH_IMM",
         /// A key ended.
+        #[doc(alias = "IBV_WC_WITH_INV")]
         WITH_INVALIDATE = 0x4 => "IB_WC_WITH_INVALIDATE",
         /// The checksums of IP and TCP or UDP are right.
+        #[doc(alias = "IBV_WC_IP_CSUM_OK")]
         IP_CSUM_OK = 0x8 => "IB_WC_IP_CSUM_OK",
         /// The sender's Ethernet address is known.
         WITH_SMAC = 0x10 => "IB_WC_WITH_SMAC",

@@ -9,26 +9,37 @@ numbers! {
     #[doc(alias = "ib_uverbs_wr_opcode", alias = "ibv_wr_opcode")]
     pub struct WrOpcode(u32) in kernel "rdma/ib_user_verbs.h" {
         /// Writes to the peer's memory.
+        #[doc(alias = "IBV_WR_RDMA_WRITE")]
         RDMA_WRITE = 0 => "IB_UVERBS_WR_RDMA_WRITE",
         /// Writes, and notifies the peer with 4 bytes of data.
+        #[doc(alias = "IBV_WR_RDMA_WRITE_WITH_IMM")]
         RDMA_WRITE_WITH_IMM = 1 => "IB_UVERBS_WR_RDMA_WRITE_WITH_IMM",
         /// Sends a message.
+        #[doc(alias = "IBV_WR_SEND")]
         SEND = 2 => "IB_UVERBS_WR_SEND",
         /// Sends a message and 4 bytes of data beside it.
+        #[doc(alias = "IBV_WR_SEND_WITH_IMM")]
         SEND_WITH_IMM = 3 => "IB_UVERBS_WR_SEND_WITH_IMM",
         /// Reads the peer's memory.
+        #[doc(alias = "IBV_WR_RDMA_READ")]
         RDMA_READ = 4 => "IB_UVERBS_WR_RDMA_READ",
         /// Swaps 8 bytes of the peer's memory if they are what is expected.
+        #[doc(alias = "IBV_WR_ATOMIC_CMP_AND_SWP")]
         ATOMIC_CMP_AND_SWP = 5 => "IB_UVERBS_WR_ATOMIC_CMP_AND_SWP",
         /// Adds to 8 bytes of the peer's memory.
+        #[doc(alias = "IBV_WR_ATOMIC_FETCH_AND_ADD")]
         ATOMIC_FETCH_AND_ADD = 6 => "IB_UVERBS_WR_ATOMIC_FETCH_AND_ADD",
         /// Ends a key of this side.
+        #[doc(alias = "IBV_WR_LOCAL_INV")]
         LOCAL_INV = 7 => "IB_UVERBS_WR_LOCAL_INV",
         /// Binds a memory window.
+        #[doc(alias = "IBV_WR_BIND_MW")]
         BIND_MW = 8 => "IB_UVERBS_WR_BIND_MW",
         /// Sends a message and ends a key of the peer's.
+        #[doc(alias = "IBV_WR_SEND_WITH_INV")]
         SEND_WITH_INV = 9 => "IB_UVERBS_WR_SEND_WITH_INV",
         /// Sends a TCP stream in segments.
+        #[doc(alias = "IBV_WR_TSO")]
         TSO = 10 => "IB_UVERBS_WR_TSO",
         /// Reads, and ends the key of the memory that is filled.
         RDMA_READ_WITH_INV = 11 => "IB_UVERBS_WR_RDMA_READ_WITH_INV",
@@ -37,8 +48,10 @@ numbers! {
         /// Adds to some of the bits.
         MASKED_ATOMIC_FETCH_AND_ADD = 13 => "IB_UVERBS_WR_MASKED_ATOMIC_FETCH_AND_ADD",
         /// Makes what was written visible or persistent; not in Linux 6.1.
+        #[doc(alias = "IBV_WR_FLUSH")]
         FLUSH = 14 => "IB_UVERBS_WR_FLUSH" since (7, 2),
         /// Writes 8 bytes at once; not in Linux 6.1.
+        #[doc(alias = "IBV_WR_ATOMIC_WRITE")]
         ATOMIC_WRITE = 15 => "IB_UVERBS_WR_ATOMIC_WRITE" since (7, 2),
     }
 }

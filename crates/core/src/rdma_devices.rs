@@ -72,8 +72,8 @@ impl RdmaDevice {
     /// # Errors
     /// [`Error::Devices`] if neither netlink nor sysfs is available. A machine without
     /// RDMA has an empty list.
-    #[doc(alias = "rdma_get_devices")]
-    #[doc(alias = "ibv_get_device_list")]
+    #[doc(alias = "rdma_get_devices", alias = "rdma_free_devices")]
+    #[doc(alias = "ibv_get_device_list", alias = "ibv_free_device_list")]
     pub fn list() -> Result<Vec<Self>> {
         Self::list_by_netlink().or_else(|_| Sysfs::new().devices().map_err(Error::devices))
     }

@@ -14,7 +14,7 @@ use crate::protection_domain::ProtectionDomain;
 /// The address of a peer for datagrams. Clones are the same handle. It is destroyed when all
 /// of them and all outstanding datagrams are dropped.
 #[derive(Clone, Debug)]
-#[doc(alias = "ibv_ah")]
+#[doc(alias = "ibv_ah", alias = "ibv_destroy_ah")]
 pub struct AddressHandle(Arc<Created>);
 
 #[derive(Debug)]

@@ -72,7 +72,7 @@ impl AsyncEvents {
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
-    #[doc(alias = "ibv_get_async_event")]
+    #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
     pub fn take(&self) -> Result<Option<AsyncEvent>> {
         let event: Option<uverbs::AsyncEvent> = self.0.read()?;
         Ok(event.map(AsyncEvent::from))
@@ -83,7 +83,7 @@ impl AsyncEvents {
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
-    #[doc(alias = "ibv_get_async_event")]
+    #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<AsyncEvent>> {
         let until = deadline.into().until(Instant::now());
         loop {

@@ -19,7 +19,7 @@ use crate::token::Token;
 ///
 /// An event loop watches its [`readiness`](Self::readiness).
 #[derive(Clone, Debug)]
-#[doc(alias = "ibv_comp_channel")]
+#[doc(alias = "ibv_comp_channel", alias = "ibv_destroy_comp_channel")]
 pub struct CompletionChannel(Arc<Created>);
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl CompletionChannel {
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
-    #[doc(alias = "ibv_get_cq_event")]
+    #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
     pub fn take(&self) -> Result<Option<Token>> {
         // Before reading: a queue that is armed once too often does no harm.
         self.clear_notification_due();
@@ -94,7 +94,7 @@ impl CompletionChannel {
     ///
     /// # Errors
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
-    #[doc(alias = "ibv_get_cq_event")]
+    #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Token>> {
         let until = deadline.into().until(Instant::now());
         loop {

@@ -43,7 +43,7 @@ use state::State;
 /// full queue the second completion would take the place of another request's, which would be
 /// lost.
 #[derive(Clone, Debug)]
-#[doc(alias = "ibv_cq")]
+#[doc(alias = "ibv_cq", alias = "ibv_destroy_cq")]
 pub struct CompletionQueue(Arc<Created>);
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::memory::{Buffer, RawRegion, RemoteAccessRegion};
 /// A protection domain: queue pairs access memory of their own domain only. Clones are the
 /// same domain. It is destroyed when all of them and all its objects are dropped.
 #[derive(Clone, Debug)]
-#[doc(alias = "ibv_pd")]
+#[doc(alias = "ibv_pd", alias = "ibv_dealloc_pd")]
 pub struct ProtectionDomain(Arc<Allocated>);
 
 #[derive(Debug)]

@@ -44,7 +44,7 @@ const LAST_NUMBER: u32 = 0xff_ffff;
 /// up to 10 s. A queue pair of siw serves one connection: after a rejection or a
 /// disconnect it stays in the error state, although [`modify`](Self::modify) succeeds.
 #[derive(Debug)]
-#[doc(alias = "ibv_qp")]
+#[doc(alias = "ibv_qp", alias = "ibv_destroy_qp", alias = "rdma_destroy_qp")]
 pub struct QueuePair {
     handle: u32,
     number: u32,
@@ -290,7 +290,9 @@ impl QueuePair {
     /// Destroys it and returns the memory of outstanding requests, oldest first, receives
     /// last. Discards their completions. Of a shared receive queue, it returns the memory of the
     /// requests that this queue pair has completed, if their completions were not polled.
+    /// Source: `ibv_destroy_qp(3)`.
     #[must_use = "it is the memory of what was outstanding"]
+    #[doc(alias = "ibv_destroy_qp", alias = "rdma_destroy_qp")]
     pub fn destroy(mut self) -> Vec<(WorkId, SgList)> {
         self.end()
     }

@@ -27,6 +27,7 @@ use crate::work_queue::SharedReceiveRing;
 /// siw do not. A destroyed queue pair consumes no more requests on any driver.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_srq")]
+#[doc(alias = "ibv_destroy_srq", alias = "rdma_destroy_srq")]
 pub struct SharedReceiveQueue(Arc<Created>);
 
 #[derive(Debug)]

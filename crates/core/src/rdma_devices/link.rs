@@ -10,14 +10,19 @@ pub struct PortState(pub u8);
 
 impl PortState {
     /// No link.
+    #[doc(alias = "IBV_PORT_DOWN")]
     pub const DOWN: Self = Self(1);
     /// Physical link up, waiting for the subnet manager.
+    #[doc(alias = "IBV_PORT_INIT")]
     pub const INIT: Self = Self(2);
     /// Configured, not yet active.
+    #[doc(alias = "IBV_PORT_ARMED")]
     pub const ARMED: Self = Self(3);
     /// Ready to carry data.
+    #[doc(alias = "IBV_PORT_ACTIVE")]
     pub const ACTIVE: Self = Self(4);
     /// Active with a physical link that is being restored.
+    #[doc(alias = "IBV_PORT_ACTIVE_DEFER")]
     pub const ACTIVE_DEFER: Self = Self(5);
 }
 

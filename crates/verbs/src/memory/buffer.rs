@@ -40,6 +40,7 @@ use crate::protection_domain::ProtectionDomain;
 /// write to the parts after it, although this process may be using them. Read into buffers of
 /// their own from a peer that is not trusted.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
+#[doc(alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
 pub struct Buffer {
     region: Arc<Region<Heap>>,
     // The range is within the region and belongs to no other buffer.

@@ -169,7 +169,7 @@ impl<M: Memory> Drop for Region<M> {
 
 /// Memory of the caller that is registered with a device until this is dropped.
 #[derive(Debug)]
-#[doc(alias = "ibv_mr")]
+#[doc(alias = "ibv_mr", alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
 #[must_use = "dropping it deregisters the memory"]
 pub struct RawRegion(Registration);
 

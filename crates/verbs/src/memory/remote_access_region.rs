@@ -31,7 +31,7 @@ use crate::protection_domain::ProtectionDomain;
 /// begun. It has pages of its own, which nothing else of this process uses while a device
 /// may access them.
 #[derive(Clone, Debug)]
-#[doc(alias = "ibv_mr")]
+#[doc(alias = "ibv_mr", alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
 pub struct RemoteAccessRegion(Arc<Region<Pages>>);
 
 impl RemoteAccessRegion {
