@@ -57,10 +57,10 @@ numbers! {
         /// Joins a multicast group of any family.
         /// [`JoinMulticast`](crate::JoinMulticast).
         JOIN_MCAST = 22 => "RDMA_USER_CM_CMD_JOIN_MCAST",
-        /// Resolves an InfiniBand service; not in Linux 6.1.
+        /// Resolves an InfiniBand service. Needs Linux 6.18 or newer.
         /// [`ResolveIbService`](crate::ResolveIbService).
         RESOLVE_IB_SERVICE = 23 => "RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE" since (7, 2),
-        /// Queues an event of one's own; not in Linux 6.1.
+        /// Queues an event of one's own. Needs Linux 6.18 or newer.
         /// [`WriteCmEvent`](crate::WriteCmEvent).
         WRITE_CM_EVENT = 24 => "RDMA_USER_CM_CMD_WRITE_CM_EVENT" since (7, 2),
     }

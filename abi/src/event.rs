@@ -46,14 +46,14 @@ numbers! {
         ADDR_CHANGE = 14 => "RDMA_CM_EVENT_ADDR_CHANGE",
         /// The queue pair's number may be used again.
         TIMEWAIT_EXIT = 15 => "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-        /// A service was found; not in Linux 6.1.
+        /// A service was found. Needs Linux 6.18 or newer.
         ADDRINFO_RESOLVED = 16 => "RDMA_CM_EVENT_ADDRINFO_RESOLVED" since (7, 2),
-        /// No service was found; status is a negative errno. Not in Linux
-        /// 6.1.
+        /// No service was found; status is a negative errno. Needs Linux 6.18
+        /// or newer.
         ADDRINFO_ERROR = 17 => "RDMA_CM_EVENT_ADDRINFO_ERROR" since (7, 2),
-        /// Written by the program; not in Linux 6.1.
+        /// Written by the program. Needs Linux 6.18 or newer.
         USER = 18 => "RDMA_CM_EVENT_USER" since (7, 2),
-        /// Written by the program's library; not in Linux 6.1.
+        /// Written by the program's library. Needs Linux 6.18 or newer.
         INTERNAL = 19 => "RDMA_CM_EVENT_INTERNAL" since (7, 2),
     }
 }
@@ -152,7 +152,7 @@ impl EventParam {
     }
 
     /// The number that [`WriteCmEvent`](crate::WriteCmEvent) was given, as
-    /// USER and INTERNAL events have it. Not in Linux 6.1.
+    /// USER and INTERNAL events have it. Needs Linux 6.18 or newer.
     #[doc(alias = "arg32")]
     #[must_use]
     pub fn arg(&self) -> u64 {

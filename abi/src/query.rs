@@ -17,7 +17,8 @@ numbers! {
         PATH = 1 => "RDMA_USER_CM_QUERY_PATH",
         /// GIDs: [`QueryGid`].
         GID = 2 => "RDMA_USER_CM_QUERY_GID",
-        /// Services that were found: [`QueryIbService`]. Not in Linux 6.1.
+        /// Services that were found: [`QueryIbService`]. Needs Linux 6.18
+        /// or newer.
         IB_SERVICE = 3 => "RDMA_USER_CM_QUERY_IB_SERVICE" since (7, 2),
     }
 }
@@ -90,7 +91,7 @@ queries! {
     QueryPath<const N: usize> = PATH;
     /// Queries up to `N` services; ENODATA if none was looked for. `N` must
     /// not be 0, to which Linux 7.2 answers success and writes nothing. Answer:
-    /// [`QueryIbServiceResponse`]. Not in Linux 6.1.
+    /// [`QueryIbServiceResponse`]. Needs Linux 6.18 or newer.
     #[doc(alias = "RDMA_USER_CM_QUERY_IB_SERVICE")]
     QueryIbService<const N: usize> = IB_SERVICE;
     /// Queries IP addresses, device and paths, as the first kernels could;

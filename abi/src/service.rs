@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::{IB_SERVICE_NAME_SIZE, Reserved};
 
 bits! {
-    /// What of [`IbService`] to look for; not in Linux 6.1.
+    /// What of [`IbService`] to look for. Needs Linux 6.18 or newer.
     pub struct ServiceFlags(u32) in kernel "rdma/rdma_user_cm.h" {
         /// The service id.
         ID = 0x1 => "RDMA_USER_CM_IB_SERVICE_FLAG_ID" since (7, 2),
@@ -15,7 +15,8 @@ bits! {
     }
 }
 
-/// `struct rdma_ucm_ib_service`: a service to look for; not in Linux 6.1.
+/// `struct rdma_ucm_ib_service`: a service to look for. Needs Linux
+/// 6.18 or newer.
 #[doc(alias = "rdma_ucm_ib_service")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -61,8 +62,8 @@ impl IbService {
 }
 
 /// `struct rdma_ucm_resolve_ib_service`: looks for a service from a bound id.
-/// Event `ADDRINFO_RESOLVED` or `ADDRINFO_ERROR` follows. InfiniBand only; not in
-/// Linux 6.1.
+/// Event `ADDRINFO_RESOLVED` or `ADDRINFO_ERROR` follows. InfiniBand only.
+/// Needs Linux 6.18 or newer.
 #[doc(alias = "rdma_ucm_resolve_ib_service")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -89,7 +90,7 @@ impl ResolveIbService {
 }
 
 /// `struct ib_user_service_rec`: a service that was found (IBTA Vol 1
-/// §15.2.5.14); not in Linux 6.1.
+/// §15.2.5.14). Needs Linux 6.18 or newer.
 ///
 /// Of alignment 1 here and 8 in C, as these stand only in arrays of their
 /// own.

@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute_ref};
 
 use crate::{ConnParam, EventNumber, Reserved, UdParam};
 
-/// `struct rdma_ucm_write_cm_event`: queues an event to an id's own file; not
-/// in Linux 6.1.
+/// `struct rdma_ucm_write_cm_event`: queues an event to an id's own file. Needs
+/// Linux 6.18 or newer.
 #[doc(alias = "rdma_ucm_write_cm_event")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

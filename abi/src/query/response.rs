@@ -105,8 +105,8 @@ impl<const N: usize> QueryPathResponse<N> {
     }
 }
 
-/// `struct rdma_ucm_query_ib_service_resp` with space for `N` services; not in
-/// Linux 6.1.
+/// `struct rdma_ucm_query_ib_service_resp` with space for `N` services. Needs
+/// Linux 6.18 or newer.
 #[doc(alias = "rdma_ucm_query_ib_service_resp")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,

@@ -20,7 +20,7 @@ bitflags! {
         #[doc(alias = "RAI_FAMILY")]
         const FAMILY = 8;
         /// The service is an InfiniBand service, looked up at the subnet administrator,
-        /// without a node. Excludes `DNS`. Needs a kernel newer than 6.1 and an active
+        /// without a node. Excludes `DNS`. Needs Linux 6.18 or newer and an active
         /// InfiniBand port.
         #[doc(alias = "RAI_SA")]
         const SA = 0x10;

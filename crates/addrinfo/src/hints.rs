@@ -170,6 +170,7 @@ impl Hints {
     /// The service is an InfiniBand service, looked up at the subnet administrator,
     /// without a node. Of the other hints only the queue pair type, the deadline and
     /// [`no_route`](Self::no_route) apply: the port space is [`PortSpace::IB`].
+    /// Needs Linux 6.18 or newer.
     #[must_use]
     #[doc(alias = "RAI_SA")]
     pub fn subnet_administrator(self) -> Self {

@@ -74,8 +74,8 @@ struct Readme;
 /// With [`AddrInfoFlags::SA`] the service is an InfiniBand service, by name or by
 /// number (decimal, hexadecimal after `0x`, or octal after `0`). The kernel queries the
 /// subnet administrators of all active InfiniBand ports at once; the result is the
-/// records of the first that answers, each with the port that asked. Needs a kernel
-/// newer than 6.1.
+/// records of the first that answers, each with the port that asked. Needs Linux
+/// 6.18 or newer.
 ///
 /// The kernel resolves 64 addresses at a time. If a name has more, each batch gets an
 /// equal share of the time left.
