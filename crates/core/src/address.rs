@@ -18,7 +18,7 @@ pub(crate) use wire::{from_ip_slot, from_storage, to_ip_slot, to_storage};
 ///
 /// The port is the RDMA port, a number of the id's port space; it has nothing
 /// to do with TCP's or UDP's ports, except that iWARP listens on both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "sockaddr")]
 #[doc(alias = "sockaddr_storage")]
 pub enum CmAddr {
@@ -199,8 +199,42 @@ impl From<IbAddr> for CmAddr {
     }
 }
 
+/// The error for a native InfiniBand address where an IP address is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is a native InfiniBand address, not an IP address")]
+pub struct TryFromAddrError(IbAddr);
+
+impl TryFrom<CmAddr> for SocketAddr {
+    type Error = TryFromAddrError;
+
+    /// As [`CmAddr::socket_addr`].
+    fn try_from(address: CmAddr) -> Result<Self, TryFromAddrError> {
+        match address {
+            CmAddr::V4(address) => Ok(Self::V4(address)),
+            CmAddr::V6(address) => Ok(Self::V6(address)),
+            CmAddr::Ib(address) => Err(TryFromAddrError(address)),
+        }
+    }
+}
+
 impl<I: Into<IpAddr>> From<(I, u16)> for CmAddr {
     fn from(address: (I, u16)) -> Self {
         SocketAddr::from(address).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_ip_address_is_a_socket_address() {
+        for text in ["10.1.0.7:7471", "[fe80::7%2]:7471"] {
+            let address: CmAddr = text.parse().unwrap();
+            assert_eq!(SocketAddr::try_from(address), Ok(text.parse().unwrap()));
+        }
+        let native = SocketAddr::try_from(CmAddr::any(Family::Ib));
+        let words = native.unwrap_err().to_string();
+        assert!(words.starts_with("[::]/pkey 0x0000 is a native"), "{words}");
     }
 }

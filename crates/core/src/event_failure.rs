@@ -8,7 +8,7 @@ use crate::errno::Name;
 use crate::event_kind::EventKind;
 
 /// The failure that an event reports: its kind and the kernel's status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventFailure {
     kind: EventKind,
     status: i32,

@@ -68,7 +68,7 @@ mod service;
 mod token;
 pub mod ucma;
 
-pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
+pub use address::{CmAddr, Family, IbAddr, ParseAddrError, TryFromAddrError};
 pub use address_abi::AddressAbi;
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, RDMA_UDP_QKEY, UdParam};

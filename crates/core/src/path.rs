@@ -80,6 +80,13 @@ pub struct PathRecord {
     pub preference: u8,
 }
 
+impl Default for PathRecord {
+    /// All zeros: without GIDs, and with the number of no MTU.
+    fn default() -> Self {
+        NO_PATH.record
+    }
+}
+
 /// The path records of an id: none on iWARP, one on RoCE, up to two (primary
 /// and alternate) on InfiniBand. Dereferences to a slice, the primary first.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Errors.
 
+use std::io;
+
 use thiserror::Error;
 
 /// Why the peer's handshake cannot be accepted.
@@ -69,4 +71,35 @@ pub enum ProtocolError {
     /// Data after the peer's shutdown.
     #[error("the peer reported a write after it had shut down its side")]
     AfterShutdown,
+}
+
+/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported).
+impl From<HandshakeError> for io::Error {
+    fn from(error: HandshakeError) -> Self {
+        Self::new(io::ErrorKind::Unsupported, error)
+    }
+}
+
+/// Of the kind [`ConnectionReset`](io::ErrorKind::ConnectionReset).
+impl From<ProtocolError> for io::Error {
+    fn from(error: ProtocolError) -> Self {
+        Self::new(io::ErrorKind::ConnectionReset, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_has_the_kind_and_the_words() {
+        let handshake = io::Error::from(HandshakeError::Length(39));
+        assert_eq!(handshake.kind(), io::ErrorKind::Unsupported);
+        let words = "the peer's handshake has 39 bytes instead of 40";
+        assert_eq!(handshake.to_string(), words);
+        let protocol = io::Error::from(ProtocolError::NoCredit);
+        assert_eq!(protocol.kind(), io::ErrorKind::ConnectionReset);
+        let words = "the peer sent a message without a credit";
+        assert_eq!(protocol.to_string(), words);
+    }
 }

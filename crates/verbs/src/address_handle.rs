@@ -25,6 +25,15 @@ struct Created {
     max_message: u32,
 }
 
+impl PartialEq for AddressHandle {
+    /// Whether both are the same handle.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for AddressHandle {}
+
 impl AddressHandle {
     pub(crate) fn create(domain: &ProtectionDomain, attr: AhAttr) -> Result<Self> {
         let context = domain.context();

@@ -60,6 +60,15 @@ struct Created {
     state: Mutex<State>,
 }
 
+impl PartialEq for CompletionQueue {
+    /// Whether both are the same queue.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CompletionQueue {}
+
 impl CompletionQueue {
     /// Options of a completion queue of at least `entries` completions.
     #[must_use]

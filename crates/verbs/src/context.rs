@@ -332,8 +332,34 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
+    use rdmacm_core::AhAttr;
+
     use crate::process_mark::tests::child_ends_while_locked;
     use crate::provider::stub::Stub;
+    use crate::shared_receive_queue::SrqOptions;
+
+    fn assert_equals_its_clones_only<T: Clone + Debug + PartialEq>(create: impl Fn() -> T) {
+        let (one, other) = (create(), create());
+        assert_eq!(one, one.clone());
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn handles_are_equal_if_their_object_is_the_same() {
+        let context = Stub::new(false).open();
+        let domain = context.create_protection_domain().unwrap();
+        let (max_wr, max_sge) = (1, 1);
+        assert_equals_its_clones_only(|| Stub::new(false).open());
+        assert_equals_its_clones_only(|| context.create_protection_domain().unwrap());
+        assert_equals_its_clones_only(|| context.create_completion_queue(4).unwrap());
+        assert_equals_its_clones_only(|| SrqOptions { max_wr, max_sge }.create(&domain).unwrap());
+        assert_equals_its_clones_only(|| {
+            let handle = domain.create_address_handle(AhAttr::default());
+            handle.unwrap()
+        });
+    }
 
     #[test]
     fn a_child_waits_for_no_thread_that_keeps_memory() {

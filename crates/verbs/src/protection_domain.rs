@@ -22,6 +22,15 @@ struct Allocated {
     handle: u32,
 }
 
+impl PartialEq for ProtectionDomain {
+    /// Whether both are the same domain.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ProtectionDomain {}
+
 impl ProtectionDomain {
     pub(crate) fn create(context: &Context) -> Result<Self> {
         let handle = context.uverbs().alloc_pd()?;
@@ -113,11 +122,6 @@ impl ProtectionDomain {
     /// A number that no other domain has as long as this one exists; not 0.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
-    }
-
-    /// Whether both are the same domain.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn handle(&self) -> u32 {

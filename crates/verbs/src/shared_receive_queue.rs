@@ -63,6 +63,15 @@ impl SrqOptions {
     }
 }
 
+impl PartialEq for SharedReceiveQueue {
+    /// Whether both are the same queue.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SharedReceiveQueue {}
+
 impl SharedReceiveQueue {
     fn create(domain: &ProtectionDomain, options: SrqOptions) -> Result<Self> {
         let context = domain.context();

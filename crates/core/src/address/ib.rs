@@ -22,7 +22,7 @@ use crate::gid::Gid;
 /// ```
 ///
 /// Source: the kernel's `include/rdma/ib.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "sockaddr_ib")]
 pub struct IbAddr {
     /// Partition key, host order.

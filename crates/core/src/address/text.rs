@@ -7,13 +7,14 @@ use std::str::FromStr;
 use super::{CmAddr, IbAddr};
 use crate::gid::Gid;
 
-/// Text that is no address.
+/// Text that is no address, GID or GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not {0}")]
 pub struct ParseAddrError(&'static str);
 
 impl ParseAddrError {
     pub(crate) const GID: Self = Self("a GID, as fe80::2:c903:a1:b2c3");
+    pub(crate) const GUID: Self = Self("a GUID, as 0011:22ff:fe33:4455");
     const IB: Self =
         Self("an InfiniBand address, as [fe80::2:c903:a1:b2c3]/service 0x1061d2f/pkey 0xffff");
     const ANY: Self = Self(

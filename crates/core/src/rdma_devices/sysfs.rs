@@ -82,7 +82,7 @@ impl Sysfs {
     /// The verbs node of a device, if it still has its GUID.
     pub(super) fn uverbs_node(&self, device: &RdmaDevice) -> io::Result<Option<UverbsNode>> {
         let path = self.class().join(&device.name);
-        if read(&path.join("node_guid")).and_then(|text| guid(&text)) != Some(device.guid) {
+        if read(&path.join("node_guid")).and_then(|text| text.parse().ok()) != Some(device.guid) {
             return Ok(None);
         }
         let nodes = entries(&self.0.join("infiniband_verbs"))?;
@@ -127,16 +127,9 @@ fn device(path: &Path) -> Option<RdmaDevice> {
     Some(RdmaDevice {
         index: None,
         name: name(path)?.to_owned(),
-        guid: guid(&read(&path.join("node_guid"))?)?,
+        guid: read(&path.join("node_guid"))?.parse().ok()?,
         transport: transport(path),
     })
-}
-
-/// `0011:2233:4455:6677`.
-fn guid(text: &str) -> Option<Guid> {
-    u64::from_str_radix(&text.replace(':', ""), 16)
-        .ok()
-        .map(Guid)
 }
 
 /// `node_type` distinguishes iWARP adapters from channel adapters, and the link layer of

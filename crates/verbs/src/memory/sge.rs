@@ -128,7 +128,7 @@ impl Sge {
             Part::Region { memory, .. } => memory.region(),
             Part::Raw(_) => return true,
         };
-        region.domain().is(domain)
+        region.domain() == domain
     }
 
     /// Whether it has local write access; always `true` for raw memory, and for buffers, which

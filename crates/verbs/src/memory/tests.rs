@@ -24,7 +24,7 @@ fn a_buffer_is_a_mutable_slice() {
     let mut buffer = filled(&domain, 6);
     buffer[2] = 77;
     assert_eq!(*buffer, [0, 1, 77, 3, 4, 5]);
-    assert!(buffer.protection_domain().is(&domain));
+    assert_eq!(buffer.protection_domain(), &domain);
     assert!(domain.allocate(0).is_err());
     assert_eq!(*domain.allocate(3).unwrap(), [0; 3]);
 }
@@ -121,7 +121,7 @@ fn a_region_is_described_for_peers_and_can_be_read_and_written() {
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
     let region = domain.expose(24, access).unwrap();
     assert_eq!((region.len(), region.access()), (24, access));
-    assert!(region.protection_domain().is(&domain));
+    assert_eq!(region.protection_domain(), &domain);
     let remote = region.remote();
     assert_eq!((remote.len(), remote.key()), (24, FIRST_REMOTE_KEY + 1));
     assert!(!remote.is_empty() && remote.part(..0).unwrap().is_empty());

@@ -241,7 +241,7 @@ impl QpOptions {
         }
         match (&self.protection_domain, &self.shared) {
             (Some(domain), Some(shared))
-                if shared.has_memory() && !domain.is(shared.protection_domain()) =>
+                if shared.has_memory() && shared.protection_domain() != domain =>
             {
                 Err("its protection domain must be that of its shared receive queue")
             }

@@ -128,7 +128,7 @@ impl Rules {
         let address = &destination.address;
         if !self.is_datagram {
             Err("a request of a connected queue pair has no destination")
-        } else if !address.protection_domain().is(&queue.domain) {
+        } else if address.protection_domain() != &queue.domain {
             Err("its address handle is of another protection domain")
         } else if length > address.max_message().into() {
             Err("a datagram is no longer than the MTU")
