@@ -70,7 +70,7 @@ pub(crate) fn failed_request(error: &CompletionError) -> FailedRequest {
         _ => None,
     };
     let mut failed = FailedRequest::new(opcode, error.status);
-    failed.vendor_error = error.vendor;
+    failed.vendor_error = error.vendor_error;
     failed.cause = error.cause();
     failed
 }

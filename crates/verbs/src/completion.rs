@@ -88,7 +88,7 @@ impl Completion {
     #[must_use]
     #[doc(alias = "qp_num")]
     #[inline]
-    pub fn queue_pair(&self) -> u32 {
+    pub fn qp_number(&self) -> u32 {
         self.qp_number
     }
 
@@ -99,10 +99,10 @@ impl Completion {
     #[doc(alias = "status")]
     #[inline]
     pub fn result(&self) -> Result<Done, CompletionError> {
-        let failed = |(status, vendor, kind)| CompletionError {
+        let failed = |(status, vendor_error, kind)| CompletionError {
             status,
-            vendor,
-            queue_pair: self.qp_number,
+            vendor_error,
+            qp_number: self.qp_number,
             work: self.work,
             kind,
         };
@@ -114,7 +114,7 @@ impl fmt::Debug for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completion")
             .field("work", &self.work)
-            .field("queue_pair", &self.queue_pair())
+            .field("qp_number", &self.qp_number())
             .field("result", &self.result())
             .field("sg_list", &self.sg_list)
             .finish_non_exhaustive()
@@ -144,9 +144,9 @@ pub struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramSource {
-    /// The sender's queue pair.
+    /// The number of the sender's queue pair.
     #[doc(alias = "src_qp")]
-    pub queue_pair: u32,
+    pub qp_number: u32,
     /// Whether the first 40 bytes are a [`Grh`](crate::Grh).
     #[doc(alias = "IBV_WC_GRH")]
     pub has_grh: bool,
@@ -165,7 +165,7 @@ pub struct DatagramSource {
 
 impl DatagramSource {
     const NONE: Self = Self {
-        queue_pair: 0,
+        qp_number: 0,
         has_grh: false,
         pkey_index: 0,
         lid: 0,
@@ -263,7 +263,7 @@ mod tests {
         let received = |flags| done(WorkKind::Receive, flags);
         let with = received(WcFlags::WITH_IMM | WcFlags::GRH);
         assert_eq!((with.immediate, with.invalidated), (Some(0x1234), None));
-        assert_eq!((with.bytes, with.source.queue_pair), (5, 6));
+        assert_eq!((with.bytes, with.source.qp_number), (5, 6));
         assert!(with.source.has_grh);
         assert_eq!((with.source.pkey_index, with.source.lid), (7, 8));
         assert_eq!((with.source.path_bits, with.source.service_level), (9, 10));
@@ -286,8 +286,8 @@ mod tests {
             ..WorkCompletion::new_zeroed()
         };
         let failure = completion(WorkKind::Receive, &wc).result().unwrap_err();
-        assert_eq!((failure.status, failure.vendor), (wc.status, 3));
-        assert_eq!((failure.queue_pair, failure.work), (0x11, WORK));
+        assert_eq!((failure.status, failure.vendor_error), (wc.status, 3));
+        assert_eq!((failure.qp_number, failure.work), (0x11, WORK));
         assert_eq!(failure.kind, WorkKind::Receive);
         let write = WorkKind::Send(WrOpcode::RDMA_WRITE);
         assert_eq!(completion(write, &wc).result().unwrap_err().kind, write);

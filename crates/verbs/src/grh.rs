@@ -286,7 +286,7 @@ mod tests {
     }
 
     const SOURCE: DatagramSource = DatagramSource {
-        queue_pair: 17,
+        qp_number: 17,
         has_grh: true,
         pkey_index: 0,
         lid: 5,

@@ -129,16 +129,16 @@ pub struct SendRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct Destination {
     pub(crate) address: AddressHandle,
-    pub(crate) queue_pair: u32,
-    pub(crate) queue_key: u32,
+    pub(crate) qp_number: u32,
+    pub(crate) qkey: u32,
 }
 
 impl Destination {
     pub(crate) fn for_device(&self) -> UdDestination {
         UdDestination {
             address_handle: self.address.driver_number(),
-            queue_pair: self.queue_pair,
-            queue_key: self.queue_key,
+            qp_number: self.qp_number,
+            qkey: self.qkey,
         }
     }
 }
@@ -195,14 +195,14 @@ impl<'a> SendRequest<'a> {
     }
 
     /// Sets the destination, on an unreliable datagram queue pair: the address handle, the
-    /// queue pair and its queue key.
+    /// number of the queue pair and its queue key.
     #[doc(alias = "ibv_ah")]
-    pub fn to(mut self, address: &AddressHandle, queue_pair: u32, queue_key: u32) -> Self {
+    pub fn to(mut self, address: &AddressHandle, qp_number: u32, qkey: u32) -> Self {
         self.is_plain = false;
         self.destination = Some(Destination {
             address: address.clone(),
-            queue_pair,
-            queue_key,
+            qp_number,
+            qkey,
         });
         self
     }

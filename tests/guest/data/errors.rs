@@ -257,7 +257,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
         let error = result.unwrap_err();
         assert!(error.is_flush());
         assert!(!error.is_device_gone());
-        assert_eq!((error.work, error.queue_pair), (work, client.number()));
+        assert_eq!((error.work, error.qp_number), (work, client.number()));
         let words = error.to_string();
         assert!(words.starts_with("RECEIVE on queue pair 0x"), "{words}");
         assert!(

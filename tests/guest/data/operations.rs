@@ -44,7 +44,7 @@ fn messages_of_every_size_arrive(site: &Site) {
             assert_eq!(done.result().unwrap().opcode, WcOpcode::SEND);
             assert_eq!(brought(done, size), bytes);
             let came = received(to);
-            assert_eq!((came.work, came.queue_pair()), (posted, to.number()));
+            assert_eq!((came.work, came.qp_number()), (posted, to.number()));
             let Done {
                 opcode,
                 bytes: count,

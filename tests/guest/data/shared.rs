@@ -62,7 +62,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
         for (pair, number) in pairs.iter().cycle().zip(0..4) {
             send(&pair.client.queue_pair, &[round, number]);
             let came = received(&pair.server.queue_pair);
-            assert_eq!(came.queue_pair(), pair.server.queue_pair.number());
+            assert_eq!(came.qp_number(), pair.server.queue_pair.number());
             works.push(came.work);
             assert_eq!(brought(came, 2), [round, number]);
         }
@@ -201,7 +201,7 @@ fn completions_name_their_queue_pair(site: &Site) {
         while !expected.is_empty() {
             let done = next(&queue);
             let (queue_pair, bytes) = expected.remove(&done.work).unwrap();
-            assert_eq!(done.queue_pair(), queue_pair);
+            assert_eq!(done.qp_number(), queue_pair);
             assert!(done.result().is_ok(), "{done:?}");
             assert_eq!(brought(done, 2), bytes);
         }
@@ -232,16 +232,16 @@ fn destroying_a_queue_pair_keeps_completions_of_others(site: &Site) {
     }
     // One completion that was polled, and one that was not.
     let first = next(&queue);
-    assert!(posted.remove(&(first.queue_pair(), first.work)));
+    assert!(posted.remove(&(first.qp_number(), first.work)));
     let other = pairs
         .iter()
-        .position(|pair| pair.server.queue_pair.number() != first.queue_pair());
+        .position(|pair| pair.server.queue_pair.number() != first.qp_number());
     let gone = pairs.remove(other.unwrap()).server.queue_pair;
     posted.retain(|(number, _)| *number != gone.number());
     assert_eq!(gone.destroy().len(), 2);
     while !posted.is_empty() {
         let done = next(&queue);
-        assert!(posted.remove(&(done.queue_pair(), done.work)), "{done:?}");
+        assert!(posted.remove(&(done.qp_number(), done.work)), "{done:?}");
         assert_eq!(brought(done, 2), b"hi");
     }
     assert!(queue.poll().unwrap().is_none());

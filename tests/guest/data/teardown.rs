@@ -16,8 +16,8 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
             Ok(Some(completion)) => {
                 let error = completion.result().unwrap_err();
                 assert!(error.is_device_gone() || error.is_flush(), "{error}");
-                assert_eq!(error.queue_pair, completion.queue_pair());
-                assert_ne!(completion.queue_pair(), 0);
+                assert_eq!(error.qp_number, completion.qp_number());
+                assert_ne!(completion.qp_number(), 0);
                 assert_eq!(completion.sg_list.len(), 1);
                 taken += 1;
             }

@@ -84,7 +84,7 @@ fn datagrams_arrive_after_their_grh(site: &Site) {
                 let came = received(to);
                 let done = came.result().unwrap();
                 assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
-                assert_eq!(done.source.queue_pair, from.number());
+                assert_eq!(done.source.qp_number, from.number());
                 assert!(done.source.has_grh);
                 let came = brought(came, ROUTE + size);
                 assert_eq!(came[ROUTE..], bytes);
@@ -126,7 +126,7 @@ fn a_reply_uses_the_received_address(site: &Site) {
         let back = source.reply_address(&bytes, 1, &gids).unwrap();
         assert_eq!(back, there);
         client.post_receive(room(&client, ROUTE + 1)).unwrap();
-        datagram(&back, &server, source.queue_pair, b"!");
+        datagram(&back, &server, source.qp_number, b"!");
         assert_eq!(brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
     }
 }
@@ -148,7 +148,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
     let [witness, _] = site.led_pair(QpType::UD, ROOMY);
     let received = |by: &QueuePair, word: &[u8; 1]| {
         let came = received(by);
-        assert_eq!(came.result().unwrap().source.queue_pair, client.number());
+        assert_eq!(came.result().unwrap().source.qp_number, client.number());
         let bytes = brought(came, ROUTE + 1);
         assert_eq!(Grh::parse(&bytes).unwrap().destination, gid);
         assert_eq!(bytes[ROUTE..], *word);

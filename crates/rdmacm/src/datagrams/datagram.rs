@@ -70,7 +70,7 @@ impl Datagram {
         let source = self.source;
         Some(DatagramAddr {
             ah_attr: self.local.reply_address(source, self.with_grh())?,
-            qp_number: source.queue_pair,
+            qp_number: source.qp_number,
             qkey: self.local.qkey,
         })
     }

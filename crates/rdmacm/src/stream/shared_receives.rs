@@ -230,7 +230,7 @@ impl SharedReceives {
         wakers: &mut Wakers,
     ) {
         let queue = lock(&self.message_queues)
-            .get(&message.queue_pair())
+            .get(&message.qp_number())
             .cloned();
         let Some(queue) = queue else {
             // Of a queue pair that was destroyed.

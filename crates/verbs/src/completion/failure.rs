@@ -15,10 +15,10 @@ pub struct CompletionError {
     pub status: WcStatus,
     /// The vendor's error code.
     #[doc(alias = "vendor_err")]
-    pub vendor: u32,
+    pub vendor_error: u32,
     /// The number of the queue pair.
     #[doc(alias = "qp_num")]
-    pub queue_pair: u32,
+    pub qp_number: u32,
     /// The request.
     pub work: WorkId,
     /// Its kind.
@@ -82,10 +82,10 @@ impl CompletionError {
 
 impl fmt::Display for CompletionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, number, status) = (self.kind, self.queue_pair, self.status);
+        let (kind, number, status) = (self.kind, self.qp_number, self.status);
         write!(f, "{kind} on queue pair {number:#x}: {status:?}")?;
-        if self.vendor != 0 {
-            write!(f, " (vendor {:#x})", self.vendor)?;
+        if self.vendor_error != 0 {
+            write!(f, " (vendor {:#x})", self.vendor_error)?;
         }
         self.cause().map_or(Ok(()), |cause| write!(f, ": {cause}"))
     }
@@ -98,15 +98,15 @@ mod tests {
     use super::*;
     use rdmacm_abi::uverbs::WrOpcode;
 
-    fn failure(status: WcStatus, vendor: u32) -> CompletionError {
+    fn failure(status: WcStatus, vendor_error: u32) -> CompletionError {
         let work = WorkId {
             queue: 1,
             number: 2,
         };
         CompletionError {
             status,
-            vendor,
-            queue_pair: 0x11,
+            vendor_error,
+            qp_number: 0x11,
             work,
             kind: WorkKind::Send(WrOpcode::SEND),
         }

@@ -20,12 +20,12 @@ pub(crate) enum Report {
         opcode: WcOpcode,
         bytes: u32,
         immediate_or_key: ImmediateOrKey,
-        source_queue_pair: u32,
+        source_qp_number: u32,
     },
     /// A failed request.
     Failed {
         status: WcStatus,
-        vendor: u32,
+        vendor_error: u32,
         kind: WorkKind,
     },
 }
@@ -36,7 +36,7 @@ impl Report {
         if wc.status != WcStatus::SUCCESS {
             return Self::Failed {
                 status: wc.status,
-                vendor: wc.vendor_error,
+                vendor_error: wc.vendor_error,
                 kind,
             };
         }
@@ -68,7 +68,7 @@ impl Report {
             opcode: wc.opcode,
             bytes: wc.byte_len,
             immediate_or_key: wc.immediate_or_key,
-            source_queue_pair: wc.source_qp_number,
+            source_qp_number: wc.source_qp_number,
         }
     }
 
@@ -81,9 +81,9 @@ impl Report {
         Ok(match self {
             Self::Failed {
                 status,
-                vendor,
+                vendor_error,
                 kind,
-            } => return Err((status, vendor, kind)),
+            } => return Err((status, vendor_error, kind)),
             Self::Sent { opcode, bytes } => Done {
                 opcode,
                 bytes,
@@ -100,7 +100,7 @@ impl Report {
                 opcode,
                 bytes,
                 immediate_or_key,
-                source_queue_pair,
+                source_qp_number,
             } => {
                 let flags = WcFlags::from_bits_retain(flags.into());
                 let with = |flag| flags.contains(flag);
@@ -110,7 +110,7 @@ impl Report {
                     immediate: with(WcFlags::WITH_IMM).then(|| immediate_or_key.immediate().get()),
                     invalidated: with(WcFlags::WITH_INVALIDATE).then(|| immediate_or_key.key()),
                     source: DatagramSource {
-                        queue_pair: source_queue_pair,
+                        qp_number: source_qp_number,
                         has_grh: with(WcFlags::GRH),
                         pkey_index,
                         lid,

@@ -349,7 +349,7 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
         taken.sort_by_key(|one| one.work);
         for (completion, work) in taken.into_iter().zip([sent, received]) {
             assert_eq!(completion.work, work);
-            assert_eq!(completion.queue_pair(), FIRST_NUMBER + 2);
+            assert_eq!(completion.qp_number(), FIRST_NUMBER + 2);
             let failure = completion.result().unwrap_err();
             assert_eq!(failure.status, WcStatus::FATAL_ERR);
             // The device may still use it if its queue pair was not destroyed.
@@ -582,7 +582,7 @@ fn a_destroyed_queue_pair_takes_its_completions_of_a_shared_queue_with_it() {
     for work in [works[3], works[0]] {
         let completion = queue.poll().unwrap().unwrap();
         assert_eq!(completion.work, work);
-        assert_eq!(completion.queue_pair(), other.number());
+        assert_eq!(completion.qp_number(), other.number());
     }
     assert!(queue.poll().unwrap().is_none());
     // Their places are free again.

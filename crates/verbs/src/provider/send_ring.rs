@@ -158,7 +158,7 @@ pub(crate) struct UdDestination {
     /// The driver's number of the address handle.
     pub(crate) address_handle: u32,
     /// The peer's queue pair, 24 bits.
-    pub(crate) queue_pair: u32,
+    pub(crate) qp_number: u32,
     /// Its queue key.
-    pub(crate) queue_key: u32,
+    pub(crate) qkey: u32,
 }

@@ -54,7 +54,7 @@ impl Outcome {
         } else {
             Report::Failed {
                 status: self.status,
-                vendor: self.vendor_error,
+                vendor_error: self.vendor_error,
                 kind: WorkKind::Send(opcode),
             }
         }

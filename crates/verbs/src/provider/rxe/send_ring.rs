@@ -105,8 +105,8 @@ fn flags(options: SlotOptions) -> SendFlags {
 fn target(request: &SendSlot<'_>) -> (Target, u64) {
     if let Some(destination) = request.destination {
         let target = Target::from_datagram(&DatagramTarget {
-            remote_qp_number: destination.queue_pair,
-            remote_qkey: destination.queue_key,
+            remote_qp_number: destination.qp_number,
+            remote_qkey: destination.qkey,
             ah_number: destination.address_handle,
             ..DatagramTarget::default()
         });

@@ -81,8 +81,8 @@ fn a_datagram_has_its_destination() {
     let request = SendSlot {
         destination: Some(UdDestination {
             address_handle: 5,
-            queue_pair: 6,
-            queue_key: 7,
+            qp_number: 6,
+            qkey: 7,
         }),
         ..slot(&SendOperation::Send, NOTHING)
     };
