@@ -97,7 +97,7 @@ fn directory() -> Directory {
             reply(&server, &message[..length], from);
         }
     });
-    Directory::new().resolver(HickoryResolver::asking([address]))
+    Directory::new().resolver(HickoryResolver::with_name_servers([address]))
 }
 
 fn reply(server: &UdpSocket, message: &[u8], from: SocketAddr) {
@@ -144,7 +144,7 @@ fn a_family_leaves_the_other_out() {
 
 #[test]
 fn figures_and_services_do_not_get_there() {
-    let silent = HickoryResolver::asking([]);
+    let silent = HickoryResolver::with_name_servers([]);
     let directory = Directory::new().resolver(silent);
     let found = directory.addresses("10.1.0.7", "7471", &Hints::rc());
     assert_eq!(found, Ok(vec![v4(7)]));

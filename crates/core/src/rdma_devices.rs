@@ -121,7 +121,7 @@ impl RdmaDevice {
     /// # Errors
     /// [`Error::Devices`]: the entry has none, or is not there.
     #[doc(alias = "ibv_query_gid_ex", alias = "ndev_ifindex")]
-    pub fn gid_netdev(&self, port: u8, index: u8) -> Result<Netdev> {
+    pub fn gid_netdev(&self, port: u8, index: u32) -> Result<Netdev> {
         let netdev = Sysfs::new().gid_netdev(&self.name, port, index);
         netdev.map_err(Error::devices)
     }

@@ -133,7 +133,7 @@ impl Path {
     /// The network interface of the source, for an address that means nothing without it.
     fn interface(&self, id: &IdHandle) -> Option<u32> {
         let device = id.rdma_device().ok()??;
-        let netdev = device.gid_netdev(self.port, self.source_gid_index);
+        let netdev = device.gid_netdev(self.port, self.source_gid_index.into());
         netdev.ok()?.index
     }
 }

@@ -43,7 +43,7 @@ impl HickoryResolver {
 
     /// One that asks these name servers.
     #[must_use]
-    pub fn asking(servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+    pub fn with_name_servers(servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         let mut config = ResolverConfig::new();
         for server in servers {
             for protocol in [Protocol::Udp, Protocol::Tcp] {

@@ -57,7 +57,7 @@ impl Sysfs {
     }
 
     /// The network interface of an entry of a port's GID table.
-    pub(super) fn gid_netdev(&self, device: &str, port: u8, index: u8) -> io::Result<Netdev> {
+    pub(super) fn gid_netdev(&self, device: &str, port: u8, index: u32) -> io::Result<Netdev> {
         let port = self.class().join(device).join(format!("ports/{port}"));
         let name = fs::read_to_string(port.join(format!("gid_attrs/ndevs/{index}")))?;
         let name = name.trim().to_owned();
@@ -264,6 +264,18 @@ mod tests {
         assert_eq!(ports[0].physical_state, PhysicalState::LINK_UP);
         assert_eq!(ports[0].netdev.as_ref().unwrap().name, "eth0");
         assert!(sysfs.ports("gone").is_err());
+    }
+
+    #[test]
+    fn each_entry_of_a_gid_table_has_its_interface() {
+        let (_directory, sysfs) = class(&[
+            ("infiniband/rxe0/ports/1/gid_attrs/ndevs/300", "eth0.7\n"),
+            ("net/eth0.7/ifindex", "12\n"),
+        ]);
+        let netdev = sysfs.gid_netdev("rxe0", 1, 300).unwrap();
+        assert_eq!((netdev.index, netdev.name.as_str()), (Some(12), "eth0.7"));
+        assert!(sysfs.gid_netdev("rxe0", 1, 301).is_err());
+        assert!(sysfs.gid_netdev("rxe0", 2, 300).is_err());
     }
 
     const TWO_PORTS: &[(&str, &str)] = &[
