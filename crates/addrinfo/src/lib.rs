@@ -15,6 +15,10 @@
 //! }
 //! # Ok::<(), rdmacm_addrinfo::Error>(())
 //! ```
+//!
+//! # Features
+//! * `hickory`: `HickoryResolver`, a [`Resolver`] in pure Rust, for a [`Directory`] to use
+//!   instead of the system's.
 
 mod acm;
 mod addr_info;
