@@ -54,7 +54,7 @@ pub trait BlockingExecutor: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct ThreadExecutor(Arc<Owner>);
 
-/// How long a thread of a [`ThreadExecutor`] waits for another task.
+/// How long a thread of a [`ThreadExecutor`] waits for another task: 1 s.
 pub const THREAD_IDLE_TIME: Duration = Duration::from_secs(1);
 
 /// What the clones of an executor own. The threads do not, so that it is dropped with the

@@ -8,20 +8,20 @@ use super::SourceAddress;
 use crate::id_options::IdOptions;
 use crate::retry::RetryPolicy;
 
-/// The default deadline of connecting: name, address, route and the peer's reply
+/// The default deadline of connecting, 15 s: name, address, route and the peer's reply
 /// together. As long as that of resolving alone
 /// ([`DEFAULT_DEADLINE`](rdmacm_addrinfo::DEFAULT_DEADLINE)): a dead first name server
 /// costs up to ten seconds of it.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The default deadline of accepting: how long the peer may take to complete the
+/// The default deadline of accepting, 10 s: how long the peer may take to complete the
 /// connection.
 pub const ACCEPT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A good deadline for closing a connection.
+/// A good deadline for closing a connection: 5 s.
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The default delay between attempts at several addresses. Source: RFC 8305 §5.
+/// The default delay between attempts at several addresses, 250 ms. Source: RFC 8305 §5.
 pub const STAGGER: Duration = Duration::from_millis(250);
 
 /// How to connect.

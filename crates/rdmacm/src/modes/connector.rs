@@ -89,7 +89,8 @@ impl Connector {
         self
     }
 
-    /// How long all of it may take.
+    /// How long all of it may take; [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by
+    /// default.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.config.deadline = deadline.into();
@@ -103,7 +104,8 @@ impl Connector {
         self
     }
 
-    /// The delay after which the next one of several addresses is tried as well.
+    /// The delay after which the next one of several addresses is tried as well;
+    /// [`STAGGER`](crate::STAGGER), 250 ms, by default.
     #[must_use]
     pub fn stagger(mut self, stagger: Duration) -> Self {
         self.config.stagger = stagger;
