@@ -72,6 +72,7 @@ by_mode! {
         /// ```
     }
     #[derive(Debug)]
+    #[must_use = "dropping it destroys the id"]
     #[doc(alias = "rdma_create_ep", alias = "rdma_destroy_ep")]
     pub struct Endpoint {
         queue_pair: QueuePair,
@@ -81,6 +82,7 @@ by_mode! {
 
 /// A peer that requests a connection, and a queue pair for it: see [`Endpoint::incoming`].
 #[derive(Debug)]
+#[must_use = "dropping it rejects the peer"]
 #[doc(alias = "rdma_create_ep", alias = "rdma_destroy_ep")]
 pub struct IncomingEndpoint {
     queue_pair: QueuePair,
@@ -144,7 +146,6 @@ impl Endpoint {
     }
 
     /// The resolved peer.
-    #[must_use]
     pub fn peer(&self) -> &Resolved {
         &self.resolved
     }
@@ -185,7 +186,6 @@ impl IncomingEndpoint {
     }
 
     /// The connect request.
-    #[must_use]
     pub fn request(&self) -> &Incoming {
         &self.incoming
     }

@@ -56,6 +56,7 @@ by_mode! {
         /// ```
     }
     #[derive(Debug)]
+    #[must_use = "dropping it rejects the peer"]
     pub struct Incoming {
         request: Request,
         param: ConnParam,
@@ -120,7 +121,6 @@ impl Incoming {
 
     /// How long the peer may take to complete the connection, counted from accepting it;
     /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default.
-    #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();
         self
@@ -128,7 +128,6 @@ impl Incoming {
 
     /// The parameters of the reply. The number of the queue pair is filled in. Depths that are not
     /// set grant what the peer asks for, within the limits of the device.
-    #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {
         self.param = param;
         self

@@ -47,6 +47,7 @@ by_mode! {
         /// ```
     }
     #[derive(Debug)]
+    #[must_use = "dropping it destroys the id"]
     pub struct Resolved {
         routed: Routed,
         config: ConnectConfig,
@@ -80,14 +81,12 @@ impl Resolved {
 
     /// How long connecting may take, counted from the call. By default as long as the
     /// [`Connector`](super::Connector) allowed for everything.
-    #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.config.deadline = deadline.into();
         self
     }
 
     /// The parameters of the connect request. The number of the queue pair is filled in.
-    #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {
         self.config.param = param;
         self

@@ -14,6 +14,7 @@ use crate::stage::Stage;
 ///
 /// Dropping it sends nothing.
 #[derive(Debug)]
+#[must_use = "nothing is sent until it is committed"]
 pub struct SendSlot<'a> {
     stream: &'a StreamConnection,
     /// None once it was sent.
