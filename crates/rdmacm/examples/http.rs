@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 
 use http_body_util::{BodyExt as _, Full};
@@ -28,13 +29,25 @@ async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let listener = RdmaListener::bind(address)?;
     println!("listening on {}", listener.local_addr()?);
     loop {
-        let (stream, from) = listener.accept().await?;
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if ends_listener(&error) => return Err(error.into()),
+            // There is no stream with this peer, and others come.
+            Err(error) => {
+                println!("{error}");
+                continue;
+            }
+        };
         tokio::spawn(async move {
             let connection = server::conn::http1::Builder::new();
             let served = connection.serve_connection(TokioIo::new(stream), service_fn(echo));
             println!("{from}: {:?}", served.await);
         });
     }
+}
+
+fn ends_listener(error: &io::Error) -> bool {
+    rdmacm::Error::from_io(error).is_some_and(rdmacm::Error::ends_listener)
 }
 
 /// The body of the request is that of the response.

@@ -38,12 +38,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let listener = RdmaListener::bind(listen.parse::<SocketAddr>()?)?;
             println!("listening on {}", listener.local_addr()?);
             loop {
-                let (stream, from) = listener.accept().await?;
-                tokio::spawn(forward(stream, from, TcpStream::connect(peer)));
+                match listener.accept().await {
+                    Ok((stream, from)) => {
+                        tokio::spawn(forward(stream, from, TcpStream::connect(peer)));
+                    }
+                    Err(error) if ends_listener(&error) => return Err(error.into()),
+                    // There is no stream with this peer, and others come.
+                    Err(error) => println!("{error}"),
+                }
             }
         }
         _ => Err("a direction is to-rdma or from-rdma".into()),
     }
+}
+
+fn ends_listener(error: &io::Error) -> bool {
+    rdmacm::Error::from_io(error).is_some_and(rdmacm::Error::ends_listener)
 }
 
 /// Copies both directions until both have ended.

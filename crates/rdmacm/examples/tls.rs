@@ -46,10 +46,22 @@ async fn serve(address: SocketAddr, certificate: &str, key: &str) -> Result<()> 
     let listener = RdmaListener::bind(address)?;
     println!("listening on {}", listener.local_addr()?);
     loop {
-        let (stream, from) = listener.accept().await?;
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if ends_listener(&error) => return Err(error.into()),
+            // There is no stream with this peer, and others come.
+            Err(error) => {
+                println!("{error}");
+                continue;
+            }
+        };
         let handshake = acceptor.accept(stream);
         tokio::spawn(async move { println!("{from}: {:?}", echo(handshake).await) });
     }
+}
+
+fn ends_listener(error: &io::Error) -> bool {
+    rdmacm::Error::from_io(error).is_some_and(rdmacm::Error::ends_listener)
 }
 
 /// Sends back what it receives, and returns how many bytes that was.

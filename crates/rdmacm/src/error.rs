@@ -1,6 +1,7 @@
 //! Why a call failed.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use rdmacm_core::{self as core, EventFailure, RejectReason};
@@ -90,6 +91,20 @@ impl Error {
         let cause = std::mem::replace(&mut self.0.cause, Cause::PeerGone);
         self.0.cause = change(cause);
         self
+    }
+
+    /// The error of this crate in an [`io::Error`], as byte streams and their listeners return it.
+    ///
+    /// ```
+    /// use std::io;
+    /// use rdmacm::{Cause, Error, Stage};
+    ///
+    /// let error = io::Error::from(Error::new(Stage::Accept, Cause::Stopped));
+    /// assert!(Error::from_io(&error).is_some_and(Error::ends_listener));
+    /// ```
+    #[must_use]
+    pub fn from_io(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
     }
 
     /// What failed.
@@ -216,7 +231,6 @@ impl std::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;
-    use std::io;
 
     use rdmacm_addrinfo as addrinfo;
 
@@ -262,6 +276,16 @@ mod tests {
             let wrapped = io::Error::from(error);
             assert_eq!(wrapped.to_string(), words);
             assert!(wrapped.source().is_none(), "{words}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_found_in_that_of_a_stream() {
+        let error = io::Error::from(failed(Cause::PeerGone));
+        let found = Error::from_io(&error).map(Error::cause);
+        assert!(matches!(found, Some(Cause::PeerGone)), "{error}");
+        for other in [io::ErrorKind::WouldBlock.into(), io::Error::other("else")] {
+            assert!(Error::from_io(&other).is_none(), "{other}");
         }
     }
 

@@ -20,13 +20,24 @@ by_mode! {
         /// ```no_run
         /// # fn example() -> std::io::Result<()> {
         /// use std::io::copy;
-        /// use rdmacm::RdmaListener;
+        /// use std::thread;
+        /// use rdmacm::{Error, RdmaListener};
         ///
         /// let listener = RdmaListener::bind("[::]:7471")?;
         /// loop {
-        ///     let (stream, peer) = listener.accept()?;
+        ///     let (stream, peer) = match listener.accept() {
+        ///         Ok(accepted) => accepted,
+        ///         Err(error) if Error::from_io(&error).is_some_and(Error::ends_listener) => {
+        ///             return Err(error);
+        ///         }
+        ///         // There is no stream with this peer, and others come.
+        ///         Err(error) => {
+        ///             eprintln!("{error}");
+        ///             continue;
+        ///         }
+        ///     };
         ///     println!("{peer}");
-        ///     std::thread::spawn(move || copy(&mut &stream, &mut &stream));
+        ///     thread::spawn(move || copy(&mut &stream, &mut &stream));
         /// }
         /// # }
         /// ```
@@ -35,11 +46,22 @@ by_mode! {
         /// ```no_run
         /// # #[cfg(feature = "tokio")]
         /// # async fn example() -> std::io::Result<()> {
+        /// use rdmacm::Error;
         /// use rdmacm::tokio::RdmaListener;
         ///
         /// let listener = RdmaListener::bind("[::]:7471")?;
         /// loop {
-        ///     let (stream, _) = listener.accept().await?;
+        ///     let (stream, _) = match listener.accept().await {
+        ///         Ok(accepted) => accepted,
+        ///         Err(error) if Error::from_io(&error).is_some_and(Error::ends_listener) => {
+        ///             return Err(error);
+        ///         }
+        ///         // There is no stream with this peer, and others come.
+        ///         Err(error) => {
+        ///             eprintln!("{error}");
+        ///             continue;
+        ///         }
+        ///     };
         ///     tokio::spawn(async move {
         ///         let (mut read, mut write) = stream.into_split();
         ///         tokio::io::copy(&mut read, &mut write).await
@@ -156,9 +178,12 @@ impl RdmaListener {
         both {
             ///
             /// # Errors
-            /// An [`Error`](crate::Error) in an [`io::Error`]: the listener was stopped, or this
-            /// side is out of a resource, such as memory that may be locked. A handshake that a
-            /// peer does not complete is no error.
+            /// An [`Error`](crate::Error) in an [`io::Error`]
+            /// ([`Error::from_io`](crate::Error::from_io)): the listener was stopped, or this
+            /// side is out of a resource, such as memory that may be locked.
+            /// [`Error::ends_listener`](crate::Error::ends_listener) says whether no more streams
+            /// come; after other errors, wait again. A handshake that a peer does not complete is
+            /// no error.
             #[doc(alias = "raccept")]
         }
         pub fn accept(&self) -> io::Result<(RdmaStream, SocketAddr)> {
@@ -185,8 +210,13 @@ impl RdmaListener {
             ///
             /// let listener = RdmaListener::bind("[::]:7471")?;
             /// for stream in listener.incoming() {
-            ///     let stream = stream?;
-            ///     std::thread::spawn(move || copy(&mut &stream, &mut &stream));
+            ///     match stream {
+            ///         Ok(stream) => {
+            ///             std::thread::spawn(move || copy(&mut &stream, &mut &stream));
+            ///         }
+            ///         // There is no stream with this peer, or no more come: the loop ends then.
+            ///         Err(error) => eprintln!("{error}"),
+            ///     }
             /// }
             /// # Ok(())
             /// # }
@@ -208,7 +238,13 @@ impl RdmaListener {
             /// let listener = RdmaListener::bind("[::]:7471")?;
             /// let mut incoming = listener.incoming();
             /// while let Some(stream) = incoming.next().await {
-            ///     stream?.write_all(b"hello").await?;
+            ///     match stream {
+            ///         Ok(mut stream) => {
+            ///             tokio::spawn(async move { stream.write_all(b"hello").await });
+            ///         }
+            ///         // There is no stream with this peer, or no more come: the loop ends then.
+            ///         Err(error) => eprintln!("{error}"),
+            ///     }
             /// }
             /// # Ok(())
             /// # }

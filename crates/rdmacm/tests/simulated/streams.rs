@@ -338,8 +338,7 @@ fn a_read_that_times_out_says_after_which_time() {
 
 /// The library's own error in one of `std::io`.
 fn cause_of(error: &std::io::Error) -> &rdmacm::Error {
-    let inner = error.get_ref().unwrap();
-    inner.downcast_ref().unwrap()
+    rdmacm::Error::from_io(error).unwrap()
 }
 
 #[test]

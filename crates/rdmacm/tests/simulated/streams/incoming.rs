@@ -5,6 +5,8 @@ use std::thread;
 
 use futures_util::{Stream, StreamExt as _};
 use rdmacm::tokio::RdmaStream;
+use rdmacm::verbs::CommandNumber;
+use rdmacm::{Error, Stage};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::tasks::Tasks;
@@ -46,6 +48,31 @@ fn removing_the_device_is_the_last_item() {
         let error = incoming.next().unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
         assert!(incoming.next().is_none());
+    }
+}
+
+/// Such as one for which there is no memory.
+#[test]
+fn a_stream_that_cannot_be_made_does_not_end_the_listener() {
+    for hosts in Hosts::each() {
+        hosts
+            .server
+            .fail_next(CommandNumber::REG_MR, 1, libc::ENOMEM);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let error = hosts.connector().connect_stream(small()).unwrap_err();
+                assert!(error.is_rejected(), "{error}");
+                hosts.connector().connect_stream(small()).unwrap();
+            });
+            let error = hosts.listener.accept().unwrap_err();
+            let found = Error::from_io(&error).unwrap();
+            assert_eq!(found.stage(), Stage::QueuePair, "{error}");
+            assert!(!found.ends_listener(), "{error}");
+            hosts.listener.accept().unwrap();
+        });
+        hosts.listener.stop_handle().stop();
+        let error = hosts.listener.accept().unwrap_err();
+        assert!(Error::from_io(&error).is_some_and(Error::ends_listener));
     }
 }
 
