@@ -114,6 +114,8 @@ mod trace;
 pub use rdmacm_addrinfo as addrinfo;
 pub use rdmacm_core as core;
 #[cfg(feature = "verbs")]
+pub use rdmacm_rsocket as rsocket;
+#[cfg(feature = "verbs")]
 pub use rdmacm_verbs as verbs;
 
 pub use blocking::*;
