@@ -308,6 +308,22 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_or_a_connection_is_closed() {
+        let kind = core::EventKind::DeviceRemoval;
+        assert!(failed(Cause::SocketClosed(kind)).is_closed());
+        assert!(!failed(Cause::Stopped).is_closed());
+    }
+
+    #[cfg(feature = "verbs")]
+    #[test]
+    fn a_peer_that_breaks_the_protocol_closes_the_connection() {
+        let error = failed(Cause::Protocol(crate::rsocket::ProtocolError::EmptyData));
+        assert!(error.is_closed(), "{error}");
+        let kind = io::Error::from(error).kind();
+        assert_eq!(kind, io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
     fn a_cause_has_one_kind() {
         for (cause, kind) in [
             (Cause::Deadline, io::ErrorKind::TimedOut),
@@ -336,6 +352,11 @@ mod tests {
                 },
                 io::ErrorKind::NotConnected,
             ),
+            (
+                Cause::SocketClosed(core::EventKind::AddrChange),
+                io::ErrorKind::NotConnected,
+            ),
+            (Cause::Stopped, io::ErrorKind::Other),
         ] {
             let words = cause.to_string();
             assert_eq!(io::Error::from(failed(cause)).kind(), kind, "{words}");

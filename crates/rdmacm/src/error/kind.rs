@@ -17,12 +17,15 @@ impl Error {
         }
     }
 
-    /// Whether an established connection is closed: the peer disconnected, a request
-    /// failed, or the device is gone.
+    /// Whether an established connection, or a datagram socket, is closed: the peer
+    /// disconnected or broke the protocol, a request failed, the device is gone, or the
+    /// socket's address has become another device's.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.0.cause {
-            Cause::Closed(_) | Cause::Request(_) => true,
+            Cause::Closed(_) | Cause::Request(_) | Cause::SocketClosed(_) => true,
+            #[cfg(feature = "verbs")]
+            Cause::Protocol(_) => true,
             Cause::Event(failure) => failure.kind() == EventKind::Disconnected,
             Cause::Device { error, .. } => is_device_gone(error),
             _ => false,
@@ -125,10 +128,11 @@ impl Error {
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
 /// | the connection is closed, a request failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
-/// | the device is gone | [`NotConnected`](io::ErrorKind::NotConnected) |
+/// | the device is gone, or the address of a datagram socket has become another device's | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
 /// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |
+/// | a listener or a connection was stopped | [`Other`](io::ErrorKind::Other) |
 /// | invalid arguments | [`InvalidInput`](io::ErrorKind::InvalidInput) |
 ///
 /// Other errors have the kind of their error number.
@@ -141,6 +145,7 @@ impl From<Error> for io::Error {
 fn kind(error: &Error) -> io::ErrorKind {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, InvalidInput};
     match error.cause() {
+        Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
         _ if error.is_device_gone() => io::ErrorKind::NotConnected,
         _ if error.is_rejected() => ConnectionRefused,
         _ if error.is_timeout() => io::ErrorKind::TimedOut,
@@ -153,6 +158,9 @@ fn kind(error: &Error) -> io::ErrorKind {
             Some(errno) => kind_of(errno),
             None => io::ErrorKind::Other,
         },
+        Cause::GroupLost { failure, .. } => {
+            failure.raw_os_error().map_or(io::ErrorKind::Other, kind_of)
+        }
         Cause::Refused(error) => io::Error::from(error.clone()).kind(),
         Cause::Name(error) => io::Error::from(error.clone()).kind(),
         Cause::QueuePair(error)
@@ -168,13 +176,10 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::NotMappable
         | Cause::MessageTooLong(_)
         | Cause::DatagramTooLong { .. } => InvalidInput,
-        Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
         Cause::ShutDown => io::ErrorKind::BrokenPipe,
         Cause::Aborted => io::ErrorKind::ConnectionAborted,
         #[cfg(feature = "verbs")]
         Cause::Handshake(_) => io::ErrorKind::Unsupported,
-        #[cfg(feature = "verbs")]
-        Cause::Protocol(_) => ConnectionReset,
         _ => io::ErrorKind::Other,
     }
 }

@@ -1,11 +1,12 @@
 //! Connections that are made, by threads and by tasks.
 
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::thread;
 
 use rdmacm::addrinfo::{Directory, Hints};
 use rdmacm::core::{ConnParam, QueuePair as _, Transport};
-use rdmacm::{Cause, Connector, Listener, Stage};
+use rdmacm::{Cause, Connector, Error, Listener, Stage};
 
 use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
@@ -136,6 +137,22 @@ fn a_silent_peer_is_unreachable_when_the_kernel_gives_up() {
     // 16 requests of 4096 ms and twice 256 ms each.
     assert_eq!(error.elapsed().as_millis(), 16 * 4608);
     hosts.assert_client_is_clean();
+}
+
+#[test]
+fn a_lost_group_has_the_kind_of_its_error_number() {
+    let hosts = Hosts::roce();
+    hosts.server.set_link_up(hosts.device(), false);
+    let client = node(&hosts.client);
+    let connector = hosts.connector(&client).deadline(200 * SECOND);
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    let Cause::Event(failure) = *error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_eq!(failure.raw_os_error(), Some(libc::ETIMEDOUT), "{error}");
+    let group = hosts.address().into();
+    let lost = Error::new(Stage::Receive, Cause::GroupLost { group, failure });
+    assert_eq!(io::Error::from(lost).kind(), ErrorKind::TimedOut);
 }
 
 #[test]
