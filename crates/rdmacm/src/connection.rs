@@ -1,10 +1,10 @@
 //! An established connection, whatever its queue pair carries.
 
-use rdmacm_core::{CmAddr, ConnInfo, Event};
+use rdmacm_core::{CmAddr, ConnInfo, Event, IdHandle};
 
 use crate::close_reason::CloseReason;
 use crate::connect::{Attempt, peer_gone_or};
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventQueue, ManagedId, WaitSource, wait_for};
 use crate::stage::Stage;
 
@@ -86,15 +86,29 @@ impl Established {
         }
     }
 
-    pub(crate) fn local_addr(&self) -> rdmacm_core::Result<CmAddr> {
-        let source = self.id.id().local_addr()?;
-        source.ok_or(rdmacm_core::Error::IdGone)
+    pub(crate) fn local_addr(&self) -> Result<CmAddr> {
+        known_address(&self.id, Stage::Bind, IdHandle::local_addr)
     }
 
-    pub(crate) fn peer_addr(&self) -> rdmacm_core::Result<CmAddr> {
-        let destination = self.id.id().peer_addr()?;
-        destination.ok_or(rdmacm_core::Error::IdGone)
+    pub(crate) fn peer_addr(&self) -> Result<CmAddr> {
+        known_address(&self.id, Stage::Bind, IdHandle::peer_addr)
     }
+}
+
+/// An address of an id that has both.
+pub(crate) fn known_address(
+    id: &ManagedId,
+    stage: Stage,
+    query: impl FnOnce(&IdHandle) -> rdmacm_core::Result<Option<CmAddr>>,
+) -> Result<CmAddr> {
+    let address = query(id.id()).and_then(|address| address.ok_or(rdmacm_core::Error::IdGone));
+    address.map_err(|error| query_error(id, stage, error))
+}
+
+/// The failure of a query.
+pub(crate) fn query_error(id: &ManagedId, stage: Stage, error: rdmacm_core::Error) -> Error {
+    let attempt = Attempt::new(id.event_loop(), None, Target::default());
+    attempt.fail_on(id.id(), stage, error)
 }
 
 /// Why a connection closed, for any number of waiters.

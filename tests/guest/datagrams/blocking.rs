@@ -110,7 +110,8 @@ fn private_data_travel_both_ways(site: &Site) {
         client.flush().unwrap();
         assert_eq!(serving.join().unwrap(), b"done");
     });
-    assert!(DatagramSocket::options().reply_data(&[7; 137]).is_err());
+    let refused = DatagramSocket::options().reply_data(&[7; 137]).unwrap_err();
+    assert_eq!(refused.stage(), Stage::Establish);
 }
 
 fn status(cause: &Cause) -> Option<SidrStatus> {

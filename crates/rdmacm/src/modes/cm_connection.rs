@@ -105,16 +105,16 @@ impl<Q> CmConnection<Q> {
     /// The local address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn local_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+    /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    pub fn local_addr(&self) -> Result<CmAddr> {
         self.established.local_addr()
     }
 
     /// The peer's address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+    /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr> {
         self.established.peer_addr()
     }
 

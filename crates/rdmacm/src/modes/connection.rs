@@ -108,16 +108,16 @@ impl Connection {
     /// The local address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn local_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+    /// [`Stage::Bind`](crate::Stage::Bind): those of [`IdHandle::addresses`].
+    pub fn local_addr(&self) -> Result<CmAddr> {
         self.inner.established().local_addr()
     }
 
     /// The peer's address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+    /// [`Stage::Bind`](crate::Stage::Bind): those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr> {
         self.inner.established().peer_addr()
     }
 

@@ -6,9 +6,10 @@ use rdmacm_core::{CmAddr, ConnParam, Deadline, PortSpace};
 
 use super::{CmConnection, Node, Resolved};
 use crate::connect::{ConnectAttempts, ConnectConfig, PeerAddr, SourceAddress};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::queue_pair_factory::QueuePairFactory;
 use crate::retry::RetryPolicy;
+use crate::stage::Stage;
 
 by_mode! {
     /// How to connect: the peer, the source, what to tell the peer, the deadline and retries.
@@ -177,10 +178,14 @@ impl Connector {
     /// Private data for the peer, see [`ConnParam::private_data`].
     ///
     /// # Errors
+    /// [`Stage::Connect`], with
     /// [`PrivateDataTooLong`](rdmacm_core::Error::PrivateDataTooLong) for more than any
     /// transport transmits.
-    pub fn private_data(mut self, data: &[u8]) -> Result<Self, rdmacm_core::Error> {
-        self.config.param = self.config.param.private_data(data)?;
+    pub fn private_data(mut self, data: &[u8]) -> Result<Self> {
+        self.config.param = self.config.param.private_data(data).map_err(|error| {
+            let peer = self.peer.0.target();
+            Error::with_target(Stage::Connect, peer, Duration::ZERO, error.into())
+        })?;
         Ok(self)
     }
 

@@ -1,11 +1,11 @@
 //! How to open a datagram socket.
 
-use rdmacm_core::{CmAddr, Deadline, Error, PortSpace};
+use rdmacm_core::{CmAddr, Deadline, Error as CmError, PortSpace, UdParam};
 
 use super::{DatagramSocket, Node};
 use crate::connect::PeerAddr;
 use crate::datagrams::{DatagramConfig, DatagramPeer, Filter, resolve_peer};
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result};
 use crate::retry::RetryPolicy;
 use crate::stage::Stage;
 
@@ -79,25 +79,21 @@ impl DatagramOptions {
     /// Private data of requests that resolve a peer: at most 180 bytes by IP address.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`] for more than any transport transmits. More than a
-    /// request transmits is refused when it is sent.
-    pub fn request_data(mut self, private_data: &[u8]) -> Result<Self, Error> {
-        self.config.request = self.config.request.private_data(private_data)?;
+    /// [`Stage::Connect`], with [`PrivateDataTooLong`](CmError::PrivateDataTooLong) for more than
+    /// any transport transmits. More than a request transmits is refused when it is sent.
+    pub fn request_data(mut self, private_data: &[u8]) -> Result<Self> {
+        let param = self.config.request.private_data(private_data);
+        self.config.request = param.map_err(|error| Error::new(Stage::Connect, error.into()))?;
         Ok(self)
     }
 
     /// Private data of replies to peers that resolve this socket: at most 136 bytes.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`].
-    pub fn reply_data(mut self, private_data: &[u8]) -> Result<Self, Error> {
-        if private_data.len() > MAX_REPLY {
-            return Err(Error::PrivateDataTooLong {
-                length: private_data.len(),
-                limit: MAX_REPLY,
-            });
-        }
-        self.config.reply = self.config.reply.private_data(private_data)?;
+    /// [`Stage::Establish`], with [`PrivateDataTooLong`](CmError::PrivateDataTooLong).
+    pub fn reply_data(mut self, private_data: &[u8]) -> Result<Self> {
+        let param = reply_param(self.config.reply, private_data);
+        self.config.reply = param.map_err(|error| Error::new(Stage::Establish, error.into()))?;
         Ok(self)
     }
 
@@ -141,7 +137,7 @@ impl DatagramOptions {
         let resolved = resolving.await?;
         let source = resolved
             .source
-            .ok_or_else(|| crate::Error::new(Stage::Bind, Cause::NoAddress))?;
+            .ok_or_else(|| Error::new(Stage::Bind, Cause::NoAddress))?;
         let socket = DatagramSocket::open(node, self.config, source.with_port(0))?;
         Ok((socket, resolved.peer))
     }
@@ -160,4 +156,14 @@ impl DatagramOptions {
             self.connect_on(node.clone(), peer.into(), deadline.into())
         }
     }
+}
+
+fn reply_param(param: UdParam, private_data: &[u8]) -> rdmacm_core::Result<UdParam> {
+    if private_data.len() > MAX_REPLY {
+        return Err(CmError::PrivateDataTooLong {
+            length: private_data.len(),
+            limit: MAX_REPLY,
+        });
+    }
+    param.private_data(private_data)
 }

@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, Que
 
 use super::CmConnection;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
-use crate::connection::Established;
+use crate::connection::{Established, known_address, query_error};
 use crate::error::{Cause, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::listen::{Request, accept};
@@ -102,21 +102,23 @@ impl Incoming {
     /// bound to a device.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
+    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
     #[doc(alias = "verbs")]
-    pub fn device_id(&self) -> Result<Option<DeviceId>, rdmacm_core::Error> {
-        match self.request.device {
-            None => Ok(self.id().addresses()?.device),
-            device => Ok(device),
+    pub fn device_id(&self) -> Result<Option<DeviceId>> {
+        if self.request.device.is_some() {
+            return Ok(self.request.device);
         }
+        let addresses = self.id().addresses();
+        let refused = |error| query_error(&self.request.id, Stage::Establish, error);
+        Ok(addresses.map_err(refused)?.device)
     }
 
     /// The peer's address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
-        self.id().peer_addr()?.ok_or(rdmacm_core::Error::IdGone)
+    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr> {
+        known_address(&self.request.id, Stage::Establish, IdHandle::peer_addr)
     }
 
     /// How long the peer may take to complete the connection, counted from accepting it;

@@ -6,9 +6,10 @@ use rdmacm_core::{CmAddr, ConnParam, Deadline, IdHandle, QueuePair};
 
 use super::CmConnection;
 use crate::connect::{Attempt, ConnectConfig, Routed, handshake};
-use crate::connection::Established;
+use crate::connection::{Established, known_address};
 use crate::error::{Result, Target};
 use crate::event_loop::EventLoop;
+use crate::stage::Stage;
 
 by_mode! {
     /// A peer whose address and route are resolved. Its device is known, so a queue pair can be
@@ -74,9 +75,9 @@ impl Resolved {
     /// The peer's address.
     ///
     /// # Errors
-    /// Those of [`IdHandle::addresses`].
-    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
-        self.id().peer_addr()?.ok_or(rdmacm_core::Error::IdGone)
+    /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr> {
+        known_address(&self.routed.id, Stage::Bind, IdHandle::peer_addr)
     }
 
     /// How long connecting may take, counted from the call. By default as long as the

@@ -106,20 +106,19 @@ impl StreamConnection {
     }
 
     pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
-        self.address(self.established.local_addr())
+        self.ip_address(self.established.local_addr()?)
     }
 
     pub(crate) fn peer_addr(&self) -> Result<SocketAddr> {
-        self.address(self.established.peer_addr())
+        self.ip_address(self.established.peer_addr()?)
     }
 
     pub(crate) fn device_name(&self) -> &str {
         self.queue_pair.device().context().device_name()
     }
 
-    fn address(&self, address: rdmacm_core::Result<CmAddr>) -> Result<SocketAddr> {
-        let address = address.map_err(Cause::from);
-        let address = address.and_then(|one| one.socket_addr().ok_or(Cause::InvalidAddress));
+    fn ip_address(&self, address: CmAddr) -> Result<SocketAddr> {
+        let address = address.socket_addr().ok_or(Cause::InvalidAddress);
         address.map_err(|cause| self.fail_at_once(Stage::Bind, cause))
     }
 

@@ -216,6 +216,27 @@ fn accepting() {
 }
 
 #[test]
+fn querying_the_address_of_a_peer() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        let client = node(&hosts.client);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let error = hosts.connector(&client).connect_with(&hosts.client_pairs);
+                assert!(error.unwrap_err().is_rejected());
+            });
+            let incoming = listener.accept(None).unwrap();
+            for query in [CommandNumber::QUERY_ROUTE, CommandNumber::QUERY] {
+                hosts.server.fail_next(query, 1000, ENOMEM);
+            }
+            let error = incoming.peer_addr().unwrap_err();
+            assert_eq!(error.stage(), Stage::Establish);
+            assert_eq!(error.raw_os_error(), Some(ENOMEM), "{error}");
+        });
+    }
+}
+
+#[test]
 fn rejecting() {
     for hosts in Hosts::each() {
         let listener = hosts.listen(&node(&hosts.server));

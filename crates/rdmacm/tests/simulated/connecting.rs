@@ -107,6 +107,14 @@ fn nobody_listens() {
 }
 
 #[test]
+fn private_data_that_no_transport_transmits_are_refused() {
+    let connector = Connector::new("storage-7:7471");
+    let error = connector.private_data(&[7; 1000]).unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect);
+    assert_eq!(io::Error::from(error).kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
 fn a_peer_without_a_link_has_no_address() {
     for hosts in Hosts::each() {
         hosts.server.set_link_up(hosts.device(), false);
