@@ -18,7 +18,7 @@ fn main() -> Result {
     let [address, from, to] = &*arguments else {
         return Err("usage: file_transfer ADDRESS FROM TO".into());
     };
-    let listener = Listener::bind(&**address)?;
+    let listener = Listener::bind(address)?;
     let connector = Connector::new(listener.local_addr()).deadline(Duration::from_secs(5));
     thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(&listener, to));

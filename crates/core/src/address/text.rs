@@ -160,6 +160,24 @@ impl TryFrom<&str> for CmAddr {
     }
 }
 
+impl TryFrom<String> for CmAddr {
+    type Error = ParseAddrError;
+
+    /// As [`FromStr`].
+    fn try_from(text: String) -> Result<Self, ParseAddrError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for CmAddr {
+    type Error = ParseAddrError;
+
+    /// As [`FromStr`].
+    fn try_from(text: &String) -> Result<Self, ParseAddrError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for CmAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -207,6 +225,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rdmacm_abi::PortSpace;
+
+    #[test]
+    fn each_kind_of_text_is_converted() {
+        let text = "10.1.0.7:7471";
+        let address = CmAddr::from(([10, 1, 0, 7], 7471));
+        assert_eq!(CmAddr::try_from(text), Ok(address));
+        assert_eq!(CmAddr::try_from(&text.to_owned()), Ok(address));
+        assert_eq!(CmAddr::try_from(text.to_owned()), Ok(address));
+        assert_eq!(CmAddr::try_from(String::new()), Err(ParseAddrError::ANY));
+    }
 
     #[test]
     fn gids_are_read_as_people_write_them() {

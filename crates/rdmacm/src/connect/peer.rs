@@ -14,7 +14,7 @@ use crate::error::Target;
 /// |---|---|
 /// | `"storage-7:7471"`, `"10.1.0.7:7471"`, `"[fe80::7%eth0]:7471"` | a host and a service, by name or number |
 /// | `("storage-7", "7471")`, `("storage-7", 7471)`, `(ip_addr, 7471)` | the same in two parts |
-/// | [`SocketAddr`], [`CmAddr`], [`IbAddr`] | one address |
+/// | [`SocketAddr`], [`CmAddr`], references to them, [`IbAddr`] | one address |
 /// | slices and vectors of [`SocketAddr`] or [`CmAddr`] | the first address that works |
 /// | [`AddrInfo`], slices of it | results of [`addrinfo::resolve`](crate::addrinfo::resolve): the first that works, with the source, route, port space and connect data that are known. Those that RDMA does not reach, or that are not for reliable connections, are left out. |
 ///
@@ -169,6 +169,18 @@ from_one_address!(
     ([u8; 4], u16)
 );
 
+macro_rules! from_borrowed_address {
+    ($($address:ty),*) => {$(
+        impl From<&$address> for PeerAddr {
+            fn from(address: &$address) -> Self {
+                Self::from(*address)
+            }
+        }
+    )*};
+}
+
+from_borrowed_address!(CmAddr, SocketAddr);
+
 macro_rules! from_addresses {
     ($($addresses:ty),*) => {$(
         impl From<$addresses> for PeerAddr {
@@ -247,6 +259,8 @@ mod tests {
         assert_eq!(named("nowhere".into()), "nowhere");
         let address = SocketAddr::from(([10, 1, 0, 7], 7471));
         assert_eq!(named(address.into()), "10.1.0.7:7471");
+        assert_eq!(named((&address).into()), "10.1.0.7:7471");
+        assert_eq!(named((&CmAddr::from(address)).into()), "10.1.0.7:7471");
         assert_eq!(named(vec![address, address].into()), "a peer");
     }
 }

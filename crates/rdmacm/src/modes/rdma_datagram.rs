@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rdmacm_core::CmAddr;
+
 use super::RdmaDatagramOptions;
 use crate::connect::PeerAddr;
 use crate::rsocket_datagrams::Socket;
@@ -23,7 +25,7 @@ by_mode! {
         /// use rdmacm::RdmaDatagram;
         ///
         /// // One side replies to any sender.
-        /// let server = RdmaDatagram::bind("10.1.0.7:7174".parse().unwrap())?;
+        /// let server = RdmaDatagram::bind("10.1.0.7:7174")?;
         /// let mut bytes = [0; 1024];
         /// let (length, sender) = server.recv_from(&mut bytes)?;
         /// server.send_to(&bytes[..length], sender)?;
@@ -81,14 +83,20 @@ impl RdmaDatagram {
         Self { socket }
     }
 
-    /// Opens a socket on the device of an address. The kernel chooses the port if it is 0.
+    /// Opens a socket on the device of an IP address: `10.1.0.7:7174`. The kernel chooses the port
+    /// if it is 0.
     ///
     /// # Errors
     /// An [`Error`](crate::Error) in an [`io::Error`]: [`AddrInUse`](io::ErrorKind::AddrInUse) if
     /// another UDP socket or queue pair has the port; a wildcard address, which is of no device,
     /// and iWARP, which has no datagrams, are refused.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a text that is not an address, and for an
+    /// address that is not of IP.
     #[doc(alias = "rbind")]
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind<A>(address: A) -> io::Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
         Self::options().bind(address)
     }
 
@@ -130,6 +138,12 @@ impl RdmaDatagram {
         Ok(())
     }
 
+    /// The value set by [`set_read_timeout`](Self::set_read_timeout).
+    #[must_use]
+    pub fn read_timeout(&self) -> Option<Duration> {
+        self.socket.timeouts().read
+    }
+
     /// How long a call that sends may take; without limit by default.
     ///
     /// # Errors
@@ -140,20 +154,29 @@ impl RdmaDatagram {
         Ok(())
     }
 
+    /// The value set by [`set_write_timeout`](Self::set_write_timeout).
+    #[must_use]
+    pub fn write_timeout(&self) -> Option<Duration> {
+        self.socket.timeouts().write
+    }
+
     /// Receives a datagram as [`recv_from`](Self::recv_from) does, if one has arrived.
     ///
     /// # Errors
-    /// The socket is closed.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none has arrived. Any other error means that
+    /// the socket is closed.
     #[doc(alias = "MSG_DONTWAIT")]
-    pub fn try_recv_from(&self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
-        Ok(self.socket.try_receive(into)?)
+    pub fn try_recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let received = self.socket.try_receive(into)?;
+        received.ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 
     waits_on_node! {
         /// Opens a socket on the device that leads to a peer, by name or address, to send to and
         /// receive from this peer alone. The peer's addresses are tried as
         /// [`Connector`](super::Connector) tries them, and the first one to which there is a path
-        /// counts: the peer is not asked.
+        /// counts: the peer is not asked. It takes
+        /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) at the most.
         ///
         /// # Errors
         /// An [`Error`](crate::Error) in an [`io::Error`], with the stage that failed.

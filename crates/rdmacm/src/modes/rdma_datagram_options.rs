@@ -3,10 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 
+use rdmacm_core::CmAddr;
+
 use super::{Node, RdmaDatagram};
 use crate::connect::PeerAddr;
-use crate::error::Result;
+use crate::error::{Cause, Error, Result};
 use crate::rsocket_datagrams::{self, DatagramSizes};
+use crate::stage::Stage;
 
 /// How to open an [`RdmaDatagram`].
 #[derive(Debug)]
@@ -52,7 +55,11 @@ impl RdmaDatagramOptions {
     ///
     /// # Errors
     /// Those of [`RdmaDatagram::bind`].
-    pub fn bind(self, address: SocketAddr) -> io::Result<RdmaDatagram> {
+    pub fn bind<A>(self, address: A) -> io::Result<RdmaDatagram>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let address = ip_address(address)?;
         let node = self.open_node()?;
         let Node {
             event_loop,
@@ -85,4 +92,10 @@ impl RdmaDatagramOptions {
             self.connect_on(&node.clone(), peer.into())
         }
     }
+}
+
+fn ip_address(address: impl TryInto<CmAddr>) -> Result<SocketAddr> {
+    let address = address.try_into().ok();
+    let address = address.and_then(|address: CmAddr| address.socket_addr());
+    address.ok_or_else(|| Error::new(Stage::Bind, Cause::InvalidAddress))
 }

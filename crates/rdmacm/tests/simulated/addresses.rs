@@ -1,11 +1,12 @@
 //! Peers with several addresses, retries, and a network that loses messages.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use rdmacm::addrinfo::{Directory, Host, HostQuestion, NameError, Resolver};
 use rdmacm::core::{CommandNumber, Deadline};
-use rdmacm::{Cause, Connector, Error, Node, Result, RetryPolicy, STAGGER, Stage};
+use rdmacm::{Cause, Connector, Error, Node, RdmaDatagram, Result, RetryPolicy, STAGGER, Stage};
 
 use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, channel, node};
 
@@ -241,5 +242,14 @@ fn lost_messages_delay_connections() {
         hosts.assert_client_is_clean();
         server.stop();
         hosts.assert_server_is_clean();
+    }
+}
+
+#[test]
+fn a_datagram_socket_has_an_ip_address() {
+    for address in ["storage-7", "[fe80::2:c903:a1:b2c3]/service 0x1061d2f"] {
+        let error = RdmaDatagram::bind(address).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert_eq!(Error::from_io(&error).map(Error::stage), Some(Stage::Bind));
     }
 }
