@@ -1,4 +1,7 @@
-//! The asynchronous types: the names and methods of the blocking ones, with `.await`.
+//! The asynchronous types: those of the blocking ones, with `.await`. Instead of
+//! `set_nonblocking`, timeouts of streams and descriptors they have `try_`, `poll_` and readiness
+//! methods; `RdmaStream::shutdown` is `shut_down` here, as `AsyncWriteExt` has a `shutdown` of its
+//! own.
 //!
 //! Nothing here depends on a runtime: [`NodeOptions::runtime`] selects one, by the trait
 //! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the
@@ -8,9 +11,9 @@
 //! the task that is polled while there is something to read reads it, and wakes the tasks it
 //! is for. A future may be dropped at any time. A future that owns its object, by a method
 //! that takes `self`, destroys the id and the queue pair with it. A future that borrows has
-//! only waited, and what it waited for remains for the next call. A future that is neither
-//! polled nor dropped may block others of the same node, as a lock that is not released
-//! does. A task that has called a `poll_` method, or reads and writes by tokio's or futures'
+//! mostly only waited, and what it waited for remains for the next call; methods for which
+//! dropping does more say so. A future that is neither polled nor dropped may block others of
+//! the same node, as a lock that is not released does. A task that has called a `poll_` method, or reads and writes by tokio's or futures'
 //! traits, need not poll again and blocks nobody. If only such tasks wait on a node, each event
 //! wakes all of them: spawn [`Node::drive`] where they are many.
 

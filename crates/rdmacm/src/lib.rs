@@ -2,7 +2,7 @@
 //!
 //! * **Blocking**, here: [`Connector`] and [`Listener`] make connections. Connecting, accepting
 //!   and closing have deadlines; transfers have one if you set it.
-//! * **Asynchronous**: the same names and methods in `tokio` (feature `tokio`), or for any
+//! * **Asynchronous**: mostly the same names and methods in `tokio` (feature `tokio`), or for any
 //!   runtime in [`asynchronous`].
 //! * **Events**: [`core`] has event channels, ids and the kernel's commands, for event loops.
 //!

@@ -168,12 +168,18 @@ impl<Q> CmConnection<Q> {
     waits! {
         /// Closes the connection: flushes what is posted, disconnects, and waits until the peer
         /// has replied. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
-        ///
-        /// # Errors
-        /// [`Cause::Deadline`](crate::Cause::Deadline) if the peer did not reply in time,
-        /// [`Cause::Event`](crate::Cause::Event) if the kernel gave up. Dropping the connection
-        /// ends it in any case.
-        #[doc(alias = "rdma_disconnect")]
+        awaited {
+            ///
+            /// If the future is dropped, the connection may be disconnected already.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::Deadline`](crate::Cause::Deadline) if the peer did not reply in time,
+            /// [`Cause::Event`](crate::Cause::Event) if the kernel gave up. Dropping the
+            /// connection ends it in any case.
+            #[doc(alias = "rdma_disconnect")]
+        }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
             self.established.id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());

@@ -598,12 +598,18 @@ impl Connection {
         /// Closes the connection: waits until the messages that were sent before have arrived,
         /// disconnects, and waits until the peer has replied. Callers that wait for messages
         /// receive `None`. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
-        ///
-        /// # Errors
-        /// [`Cause::Deadline`] if the peer did not reply in time, [`Cause::Event`] if the kernel
-        /// gave up; if a message was lost, why the connection was closed before. Dropping the
-        /// connection ends it in any case.
-        #[doc(alias = "rdma_disconnect")]
+        awaited {
+            ///
+            /// If the future is dropped, the connection may be disconnected already.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::Deadline`] if the peer did not reply in time, [`Cause::Event`] if the
+            /// kernel gave up; if a message was lost, why the connection was closed before.
+            /// Dropping the connection ends it in any case.
+            #[doc(alias = "rdma_disconnect")]
+        }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
             self.inner.event_loop() => self.inner.close(deadline.into())
         }
