@@ -65,6 +65,19 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! | feature | |
+//! |---|---|
+//! | `verbs` (default) | messages, byte streams, datagrams and endpoints |
+//! | `tokio` | the asynchronous types on tokio, in `rdmacm::tokio`; includes `stream` |
+//! | `stream` | incoming connections and byte streams as a `Stream` |
+//! | `futures-io` | byte streams as readers and writers of futures, for any runtime |
+//! | `hickory` | a name resolver in pure Rust, besides the system's |
+//! | `tracing` | spans and events |
+//!
+//! Needs Linux 6.1 or newer.
 
 #![cfg_attr(
     not(feature = "verbs"),
