@@ -139,7 +139,7 @@ pub enum Cause {
     /// The peer of a stream has room for no further mapped region.
     #[error("the peer has no room for another mapped region")]
     NoMapEntry,
-    /// A region to map is longer than 4 GiB, or ends beyond the last offset.
+    /// A region to map has 4 GiB or more, or ends beyond the last offset.
     #[error("memory of 4 GiB, or beyond the last offset, cannot be mapped")]
     NotMappable,
     /// The text is not an address with a port.

@@ -27,6 +27,10 @@ const MAX_BATCH: u32 = 16;
 /// * A message that is longer than the [size](Self::size) of its receiver closes the
 ///   connection.
 ///
+/// Options that are out of their ranges are refused when a connection is made, at
+/// [`Stage::QueuePair`](crate::Stage::QueuePair) and with an error of kind
+/// [`InvalidInput`](io::ErrorKind::InvalidInput).
+///
 /// [`Cause::Closed`]: crate::Cause::Closed
 /// [`rnr_retry_count`]: rdmacm_core::ConnParam::rnr_retry_count
 #[derive(Clone, Debug)]

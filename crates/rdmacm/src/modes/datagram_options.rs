@@ -13,6 +13,9 @@ use crate::stage::Stage;
 const MAX_REPLY: usize = 136;
 
 /// How to open a [`DatagramSocket`].
+///
+/// Without receive or send requests it is refused: [`Stage::QueuePair`], with an error of kind
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput).
 #[derive(Debug)]
 pub struct DatagramOptions {
     node: Option<Node>,
@@ -34,9 +37,9 @@ impl DatagramOptions {
         self
     }
 
-    /// How many datagrams may arrive before the first of them is received, 32 by default.
-    /// Further ones are lost. A datagram that was received counts for as long as it is kept.
-    /// Memory for all of them, of the MTU and 40 bytes each, is registered and pinned.
+    /// How many datagrams may arrive before the first of them is received, one or more, 32 by
+    /// default. Further ones are lost. A datagram that was received counts for as long as it is
+    /// kept. Memory for all of them, of the MTU and 40 bytes each, is registered and pinned.
     #[must_use]
     #[doc(alias = "max_recv_wr")]
     pub fn receives(mut self, datagrams: u32) -> Self {
@@ -44,7 +47,7 @@ impl DatagramOptions {
         self
     }
 
-    /// How many datagrams may be under way, 32 by default. Further ones wait for those.
+    /// How many datagrams may be under way, one or more, 32 by default. Further ones wait for those.
     #[must_use]
     #[doc(alias = "max_send_wr")]
     pub fn sends(mut self, datagrams: u32) -> Self {

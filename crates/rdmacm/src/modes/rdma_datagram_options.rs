@@ -12,6 +12,9 @@ use crate::rsocket_datagrams::{self, DatagramSizes};
 use crate::stage::Stage;
 
 /// How to open an [`RdmaDatagram`].
+///
+/// Without receive or send requests it is refused, with an error of kind
+/// [`InvalidInput`](io::ErrorKind::InvalidInput).
 #[derive(Debug)]
 pub struct RdmaDatagramOptions {
     node: Option<Node>,
@@ -33,9 +36,9 @@ impl RdmaDatagramOptions {
         self
     }
 
-    /// How many datagrams may arrive before the first of them is received, 64 by default, and as
-    /// many over UDP. Further ones are lost. Memory for all of them, of the MTU and 40 bytes
-    /// each, is registered and pinned.
+    /// How many datagrams may arrive before the first of them is received, one or more, 64 by
+    /// default, and as many over UDP. Further ones are lost. Memory for all of them, of the MTU
+    /// and 40 bytes each, is registered and pinned.
     #[must_use]
     #[doc(alias = "RDMA_RQSIZE")]
     pub fn receives(mut self, datagrams: u32) -> Self {
@@ -43,7 +46,7 @@ impl RdmaDatagramOptions {
         self
     }
 
-    /// How many datagrams may be under way, 64 by default. Further ones wait for those.
+    /// How many datagrams may be under way, one or more, 64 by default. Further ones wait for those.
     #[must_use]
     #[doc(alias = "RDMA_SQSIZE")]
     pub fn sends(mut self, datagrams: u32) -> Self {

@@ -179,8 +179,8 @@ impl RdmaListener {
             ///
             /// # Errors
             /// An [`Error`](crate::Error) in an [`io::Error`]
-            /// ([`Error::from_io`](crate::Error::from_io)): the listener was stopped, or this
-            /// side is out of a resource, such as memory that may be locked.
+            /// ([`Error::from_io`](crate::Error::from_io)): the listener was stopped, this side is
+            /// out of a resource, such as memory that may be locked, or the options are invalid.
             /// [`Error::ends_listener`](crate::Error::ends_listener) says whether no more streams
             /// come; after other errors, wait again. A handshake that a peer does not complete is
             /// no error.

@@ -156,7 +156,8 @@ impl RdmaStream {
         /// Reserves registered memory for up to `bytes` of the next bytes, once the peer has room
         /// for at least one. The caller fills it, and [`SendSlot::commit`] sends it from there:
         /// this saves the copy of a write. It may have fewer bytes, at most 64 KiB and half of
-        /// [`StreamOptions::send_buffer`]. The first call registers as many bytes as that.
+        /// [`StreamOptions::send_buffer`]. The first call registers, and pins, another `send_buffer`
+        /// bytes.
         blocking {
             ///
             /// ```no_run

@@ -27,6 +27,11 @@ const MAX_REQUESTS: u32 = 0x3fff;
 
 /// How a byte stream is set up: its buffers, how many writes may be under way, and how it
 /// ends. Each side chooses for itself.
+///
+/// Options that are out of their ranges are refused when a stream is made, at
+/// [`Stage::QueuePair`](crate::Stage::QueuePair) and with an error of kind
+/// [`InvalidInput`](io::ErrorKind::InvalidInput): a listener's, with each
+/// peer.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
     pub(super) receive_buffer: u32,
@@ -78,7 +83,8 @@ impl StreamOptions {
     }
 
     /// Bytes that may be under way to the peer; 64 or more. The memory is registered, and
-    /// pinned, when the stream is made.
+    /// pinned, when the stream is made. The first [`reserve`](crate::RdmaStream::reserve) registers
+    /// as much again.
     #[must_use]
     #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer(mut self, bytes: u32) -> Self {
