@@ -108,6 +108,8 @@ mod newest;
 mod queue_pair_factory;
 mod retry;
 #[cfg(feature = "verbs")]
+mod reunite_error;
+#[cfg(feature = "verbs")]
 mod rsocket_datagrams;
 mod runtime;
 mod stage;
@@ -145,6 +147,8 @@ pub use failed_request::FailedRequest;
 pub use messages::{Message, MessageOptions, RegisteredBuffer, TransferError};
 pub use queue_pair_factory::QueuePairFactory;
 pub use retry::RetryPolicy;
+#[cfg(feature = "verbs")]
+pub use reunite_error::ReuniteError;
 pub use stage::Stage;
 pub use stop_group::StopGroup;
 pub use stop_handle::StopHandle;

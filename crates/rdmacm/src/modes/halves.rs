@@ -10,6 +10,7 @@ use super::Connection;
 use crate::close_reason::CloseReason;
 use crate::error::Result;
 use crate::messages::{Message, MessageConnection, NewTransfer, RegisteredBuffer, TransferError};
+use crate::reunite_error::ReuniteError;
 
 by_mode! {
     /// The half of a connection that sends, reads and writes, see
@@ -78,17 +79,19 @@ impl SendHalf {
         Self { inner }
     }
 
-    /// The whole connection again. Both halves are returned if they are of different
-    /// connections.
+    /// The whole connection again.
     ///
     /// # Errors
-    /// The halves.
-    pub fn reunite(self, receive: ReceiveHalf) -> Result<Connection, (Self, ReceiveHalf)> {
+    /// The halves, if they are of different connections.
+    pub fn reunite(
+        self,
+        receive: ReceiveHalf,
+    ) -> Result<Connection, ReuniteError<Self, ReceiveHalf>> {
         if Arc::ptr_eq(&self.inner, &receive.inner) {
             drop(receive);
             Ok(Connection::from_shared(self.inner))
         } else {
-            Err((self, receive))
+            Err(ReuniteError(self, receive))
         }
     }
 

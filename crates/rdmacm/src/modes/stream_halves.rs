@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rdmacm_rsocket::How;
 
 use super::RdmaStream;
+use crate::reunite_error::ReuniteError;
 use crate::stream::{SendSlot, StreamHandle};
 
 /// The half of a stream that reads, see [`RdmaStream::into_split`].
@@ -45,9 +46,12 @@ impl OwnedReadHalf {
     ///
     /// # Errors
     /// The halves, if they are of different streams.
-    pub fn reunite(self, write: OwnedWriteHalf) -> Result<RdmaStream, (Self, OwnedWriteHalf)> {
+    pub fn reunite(
+        self,
+        write: OwnedWriteHalf,
+    ) -> Result<RdmaStream, ReuniteError<Self, OwnedWriteHalf>> {
         if !Arc::ptr_eq(&self.inner, &write.inner) {
-            return Err((self, write));
+            return Err(ReuniteError(self, write));
         }
         write.forget();
         Ok(RdmaStream { inner: self.inner })

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::time::Duration;
 
+use rdmacm::ReuniteError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
@@ -81,7 +82,10 @@ fn halves_of_the_same_stream_are_reunited() {
         let [(one, mut peer), (other, _other_peer)] = [(); 2].map(|()| hosts.connect());
         let (read, write) = one.into_split();
         let (other_read, other_write) = other.into_split();
-        let (read, other_write) = read.reunite(other_write).unwrap_err();
+        let error = read.reunite(other_write).unwrap_err();
+        let text = "the halves are not of the same connection";
+        assert_eq!(error.to_string(), text);
+        let ReuniteError(read, other_write) = error;
         let mut stream = read.reunite(write).unwrap();
         stream.write_all(b"whole").unwrap();
         peer.read_exact(&mut [0; 5]).unwrap();
