@@ -57,7 +57,7 @@ by_mode! {
         /// Dropping a future cancels the attempt: the id and the queue pair are destroyed, and a
         /// peer that has received the connect request is notified.
     }
-    #[derive(Debug)]
+    #[derive(Clone, Debug)]
     #[doc(alias = "rdma_connect")]
     pub struct Connector {
         peer: PeerAddr,

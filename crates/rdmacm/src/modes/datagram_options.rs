@@ -16,14 +16,22 @@ const MAX_REPLY: usize = 136;
 ///
 /// Without receive or send requests it is refused: [`Stage::QueuePair`], with an error of kind
 /// [`InvalidInput`](std::io::ErrorKind::InvalidInput).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DatagramOptions {
     node: Option<Node>,
     config: DatagramConfig,
 }
 
+impl Default for DatagramOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl DatagramOptions {
-    pub(super) fn new() -> Self {
+    /// The same as [`DatagramSocket::options`].
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             node: None,
             config: DatagramConfig::default(),

@@ -11,14 +11,22 @@ use crate::listen::{ListenConfig, ListeningIds};
 const QUEUE: usize = 1024;
 
 /// How to listen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListenerOptions {
     node: Option<Node>,
     config: ListenConfig,
 }
 
+impl Default for ListenerOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl ListenerOptions {
-    pub(super) fn new() -> Self {
+    /// The same as [`Listener::options`].
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             node: None,
             config: ListenConfig {

@@ -15,14 +15,22 @@ use crate::stage::Stage;
 ///
 /// Without receive or send requests it is refused, with an error of kind
 /// [`InvalidInput`](io::ErrorKind::InvalidInput).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RdmaDatagramOptions {
     node: Option<Node>,
     sizes: DatagramSizes,
 }
 
+impl Default for RdmaDatagramOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RdmaDatagramOptions {
-    pub(super) fn new() -> Self {
+    /// The same as [`RdmaDatagram::options`].
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             node: None,
             sizes: DatagramSizes::default(),

@@ -107,6 +107,19 @@ fn nobody_listens() {
 }
 
 #[test]
+fn clones_of_a_connector_connect() {
+    for hosts in Hosts::each() {
+        let server = Server::start(&hosts);
+        let client = node(&hosts.client);
+        let connector = hosts.connector(&client);
+        for connector in [connector.clone(), connector] {
+            drop(connector.connect_with(&hosts.client_pairs).unwrap());
+        }
+        assert_eq!(server.stop().len(), 2);
+    }
+}
+
+#[test]
 fn private_data_that_no_transport_transmits_are_refused() {
     let connector = Connector::new("storage-7:7471");
     let error = connector.private_data(&[7; 1000]).unwrap_err();
