@@ -7,7 +7,7 @@ use crate::event_loop::EventQueue;
 /// Stops a listener or a connection from another thread or task. It does not keep the
 /// listener or the connection alive, and does nothing once that is dropped.
 ///
-/// See `Listener::stop_handle` and `Connection::stop_handle`.
+/// See `Listener::stop_handle`, `RdmaListener::stop_handle` and `Connection::stop_handle`.
 #[derive(Clone, Debug)]
 pub struct StopHandle(Weak<EventQueue>);
 
@@ -21,7 +21,7 @@ impl StopHandle {
         self.0.strong_count() > 0
     }
 
-    /// Stops it: see `Listener::stop` and `Connection::stop`.
+    /// Stops it: see `Listener::stop`, `RdmaListener::stop` and `Connection::stop`.
     pub fn stop(&self) {
         if let Some(queue) = self.0.upgrade() {
             queue.close();

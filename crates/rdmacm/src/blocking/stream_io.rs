@@ -21,6 +21,9 @@ impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
     /// end of the stream; closing the direction of reading tells the peer nothing. Never waits.
     ///
+    /// Wakes threads that wait to read or write: in a direction that is closed, reads return 0 bytes
+    /// and writes fail with [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+    ///
     /// # Errors
     /// Why the stream has failed.
     #[doc(alias = "rshutdown")]

@@ -215,7 +215,8 @@ impl Connection {
         self.inner.stop();
     }
 
-    /// A handle that stops the connection from elsewhere.
+    /// A handle that [stops](Self::stop) the connection from elsewhere, and does not keep it
+    /// alive.
     ///
     /// ```no_run
     /// # fn example(connection: &rdmacm::Connection) {

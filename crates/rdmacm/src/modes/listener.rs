@@ -138,7 +138,7 @@ impl Listener {
         self.ids.stop();
     }
 
-    /// A handle that stops the listener from elsewhere.
+    /// A handle that [stops](Self::stop) the listener from elsewhere, and does not keep it alive.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.ids.stop_handle()

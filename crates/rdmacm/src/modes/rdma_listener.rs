@@ -136,7 +136,14 @@ impl RdmaListener {
         address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
-    /// A handle that stops the listener from elsewhere: callers that wait receive an error.
+    /// Stops the listener from another thread or task. Callers that wait for a stream, and later
+    /// ones, receive an error with [`Cause::Stopped`](crate::Cause::Stopped), and
+    /// [`incoming`](Self::incoming) ends. Streams that were accepted live on.
+    pub fn stop(&self) {
+        self.listener.stop();
+    }
+
+    /// A handle that [stops](Self::stop) the listener from elsewhere, and does not keep it alive.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.listener.stop_handle()
@@ -196,7 +203,7 @@ impl RdmaListener {
     }
 
     by_mode! {
-        /// Streams as they come, until the listener is [stopped](Self::stop_handle).
+        /// Streams as they come, until the listener is [stopped](Self::stop).
         ///
         blocking {
             /// The iterator also yields the errors of [`accept`](Self::accept), after which it goes

@@ -70,7 +70,7 @@ fn a_stream_that_cannot_be_made_does_not_end_the_listener() {
             assert!(!found.ends_listener(), "{error}");
             hosts.listener.accept().unwrap();
         });
-        hosts.listener.stop_handle().stop();
+        hosts.listener.stop();
         let error = hosts.listener.accept().unwrap_err();
         assert!(Error::from_io(&error).is_some_and(Error::ends_listener));
     }
