@@ -111,6 +111,7 @@ macro_rules! read_by {
             ///
             /// # Errors
             /// The node's events cannot be read.
+            #[doc(alias = "rpoll")]
             pub async fn readable(&self) -> io::Result<()> {
                 turn().await;
                 Ok(self.inner.readable().await?)
@@ -174,6 +175,7 @@ macro_rules! write_by {
             ///
             /// # Errors
             /// The node's events cannot be read.
+            #[doc(alias = "rpoll")]
             pub async fn writable(&self) -> io::Result<()> {
                 turn().await;
                 Ok(self.inner.writable().await?)

@@ -14,7 +14,12 @@ impl RdmaListener {
     /// # Errors
     /// Those of `eventfd(2)`, `epoll_create1(2)` and `epoll_ctl(2)`, for want of descriptors or
     /// memory, and for too many such listeners and streams of one [`Node`](crate::Node).
-    #[doc(alias = "rfcntl", alias = "O_NONBLOCK")]
+    #[doc(
+        alias = "rfcntl",
+        alias = "O_NONBLOCK",
+        alias = "rpoll",
+        alias = "rselect"
+    )]
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         let ids = self.listener.listening_ids();
         self.handshakes.set_nonblocking(ids, is_nonblocking)

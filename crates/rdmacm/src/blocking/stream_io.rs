@@ -42,6 +42,12 @@ impl RdmaStream {
     /// # Errors
     /// Those of `eventfd(2)`, `epoll_create1(2)` and `epoll_ctl(2)`, for want of descriptors or
     /// memory, and for too many such streams of one [`Node`](crate::Node).
+    #[doc(
+        alias = "rfcntl",
+        alias = "O_NONBLOCK",
+        alias = "rpoll",
+        alias = "rselect"
+    )]
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         if is_nonblocking {
             self.inner.make_descriptor()?;

@@ -102,6 +102,7 @@ impl MessageOptions {
     /// the peer has asked for. On
     /// iWARP, TCP gives up after some 15 minutes by default (`net.ipv4.tcp_retries2`).
     #[must_use]
+    #[doc(alias = "SO_KEEPALIVE")]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = Some(interval);
         self

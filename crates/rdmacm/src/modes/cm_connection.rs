@@ -106,6 +106,7 @@ impl<Q> CmConnection<Q> {
     ///
     /// # Errors
     /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_local_addr")]
     pub fn local_addr(&self) -> Result<CmAddr> {
         self.established.local_addr()
     }
@@ -114,6 +115,7 @@ impl<Q> CmConnection<Q> {
     ///
     /// # Errors
     /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_peer_addr")]
     pub fn peer_addr(&self) -> Result<CmAddr> {
         self.established.peer_addr()
     }

@@ -109,6 +109,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Stage::Bind`](crate::Stage::Bind): those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_local_addr")]
     pub fn local_addr(&self) -> Result<CmAddr> {
         self.inner.established().local_addr()
     }
@@ -117,6 +118,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Stage::Bind`](crate::Stage::Bind): those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_peer_addr")]
     pub fn peer_addr(&self) -> Result<CmAddr> {
         self.inner.established().peer_addr()
     }

@@ -116,6 +116,7 @@ impl Connector {
     /// Connects from this address of this host. The kernel chooses the port if it is 0.
     /// Addresses of another address family cannot be reached from it.
     #[must_use]
+    #[doc(alias = "rdma_bind_addr")]
     pub fn from_address(mut self, source: impl Into<CmAddr>) -> Self {
         self.config.source = SourceAddress::Address(source.into());
         self
@@ -146,6 +147,7 @@ impl Connector {
 
     /// The type of service, see [`set_tos`](rdmacm_core::IdHandle::set_tos).
     #[must_use]
+    #[doc(alias = "RDMA_OPTION_ID_TOS", alias = "rdma_set_option")]
     pub fn tos(mut self, tos: u8) -> Self {
         self.config.options.tos = Some(tos);
         self
@@ -155,6 +157,7 @@ impl Connector {
     /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout). On RoCE and InfiniBand it
     /// also shortens the timeouts of the connection manager.
     #[must_use]
+    #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT", alias = "rdma_set_option")]
     pub fn ack_timeout(mut self, exponent: u8) -> Self {
         self.config.options.ack_timeout = Some(exponent);
         self
@@ -162,6 +165,11 @@ impl Connector {
 
     /// Shares the source's address and port with others that allow it.
     #[must_use]
+    #[doc(
+        alias = "RDMA_OPTION_ID_REUSEADDR",
+        alias = "SO_REUSEADDR",
+        alias = "rdma_set_option"
+    )]
     pub fn reuse_addr(mut self) -> Self {
         self.config.options.reuse_addr = true;
         self
@@ -212,6 +220,7 @@ impl Connector {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed.
+        #[doc(alias = "rdma_resolve_addr", alias = "rdma_resolve_route")]
         pub fn resolve(self) -> Result<Resolved> {
             let node = self.open_node();
             self.resolve_on(&node)
@@ -225,6 +234,7 @@ impl Connector {
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
+        #[doc(alias = "rdma_connect")]
         pub fn connect_with<F: QueuePairFactory>(
             self,
             factory: F

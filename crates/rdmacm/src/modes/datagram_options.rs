@@ -82,6 +82,7 @@ impl DatagramOptions {
     /// The type of service of paths that are resolved, see
     /// [`set_tos`](rdmacm_core::IdHandle::set_tos).
     #[must_use]
+    #[doc(alias = "RDMA_OPTION_ID_TOS", alias = "rdma_set_option")]
     pub fn tos(mut self, tos: u8) -> Self {
         self.config.id.tos = Some(tos);
         self

@@ -117,6 +117,7 @@ impl Incoming {
     ///
     /// # Errors
     /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_peer_addr")]
     pub fn peer_addr(&self) -> Result<CmAddr> {
         known_address(&self.request.id, Stage::Establish, IdHandle::peer_addr)
     }
@@ -203,6 +204,7 @@ impl Incoming {
         ///
         /// # Errors
         /// Those of [`accept_on`](Self::accept_on).
+        #[doc(alias = "rdma_accept")]
         pub fn accept_with<F: QueuePairFactory>(
             self,
             factory: F

@@ -95,6 +95,7 @@ impl Listener {
     /// # Errors
     /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Listen`] if the
     /// kernel refuses.
+    #[doc(alias = "rdma_bind_addr")]
     pub fn bind<A>(address: A) -> Result<Self>
     where
         A: TryInto<CmAddr>,

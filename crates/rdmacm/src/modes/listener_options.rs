@@ -75,6 +75,11 @@ impl ListenerOptions {
 
     /// Shares the address and port with ids that allow it too and do not listen.
     #[must_use]
+    #[doc(
+        alias = "RDMA_OPTION_ID_REUSEADDR",
+        alias = "SO_REUSEADDR",
+        alias = "rdma_set_option"
+    )]
     pub fn reuse_addr(mut self) -> Self {
         self.config.options.reuse_addr = true;
         self
@@ -82,6 +87,11 @@ impl ListenerOptions {
 
     /// Leaves out IPv4 peers of an IPv6 wildcard address.
     #[must_use]
+    #[doc(
+        alias = "RDMA_OPTION_ID_AFONLY",
+        alias = "IPV6_V6ONLY",
+        alias = "rdma_set_option"
+    )]
     pub fn v6_only(mut self) -> Self {
         self.config.options.v6_only = true;
         self
@@ -91,6 +101,7 @@ impl ListenerOptions {
     /// [`set_tos`](rdmacm_core::IdHandle::set_tos). On RoCE and InfiniBand the connecting side
     /// decides, for both directions. siw ignores it.
     #[must_use]
+    #[doc(alias = "RDMA_OPTION_ID_TOS", alias = "rdma_set_option")]
     pub fn tos(mut self, tos: u8) -> Self {
         self.config.options.tos = Some(tos);
         self
@@ -99,6 +110,7 @@ impl ListenerOptions {
     /// How long the queue pairs of accepted connections wait for an acknowledgement, see
     /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout).
     #[must_use]
+    #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT", alias = "rdma_set_option")]
     pub fn ack_timeout(mut self, exponent: u8) -> Self {
         self.config.options.ack_timeout = Some(exponent);
         self

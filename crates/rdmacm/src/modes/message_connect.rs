@@ -39,6 +39,7 @@ impl Connector {
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
+        #[doc(alias = "rdma_connect")]
         pub fn connect(self) -> Result<Connection> {
             let node = self.open_node();
             self.connect_with_messages(&node, MessageOptions::new())
@@ -52,6 +53,7 @@ impl Connector {
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
+        #[doc(alias = "rdma_connect")]
         pub fn connect_messages(self, options: MessageOptions) -> Result<Connection> {
             let node = self.open_node();
             self.connect_with_messages(&node, options)

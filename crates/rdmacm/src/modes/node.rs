@@ -47,6 +47,7 @@ by_mode! {
         /// A clone is the same node. A connector or listener without a node opens one of its own.
     }
     #[derive(Clone)]
+    #[doc(alias = "rdma_event_channel", alias = "rdma_create_event_channel")]
     pub struct Node {
         pub(crate) event_loop: Arc<EventLoop>,
         pub(crate) directory: Arc<Directory>,

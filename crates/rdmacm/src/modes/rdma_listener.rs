@@ -131,6 +131,7 @@ impl RdmaListener {
     ///
     /// # Errors
     /// The address is not of IP.
+    #[doc(alias = "rgetsockname")]
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let address = self.listener.local_addr().socket_addr();
         address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())

@@ -76,6 +76,16 @@ by_mode! {
         /// second at most, for the disconnect of a peer that has closed the stream.
         #[doc(alias = "rsocket")]
     }
+    #[doc(
+        alias = "rread",
+        alias = "rwrite",
+        alias = "rrecv",
+        alias = "rsend",
+        alias = "rreadv",
+        alias = "rwritev",
+        alias = "rrecvmsg",
+        alias = "rsendmsg"
+    )]
     pub struct RdmaStream {
         pub(super) inner: Arc<StreamHandle>,
     }
@@ -236,6 +246,7 @@ impl Connector {
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
+        #[doc(alias = "rconnect")]
         pub fn connect_stream(self, options: StreamOptions) -> Result<RdmaStream> {
             let node = self.open_node();
             async { self.connect_with_stream(&node, &options).await }

@@ -76,6 +76,7 @@ impl Resolved {
     ///
     /// # Errors
     /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_peer_addr")]
     pub fn peer_addr(&self) -> Result<CmAddr> {
         known_address(&self.routed.id, Stage::Bind, IdHandle::peer_addr)
     }

@@ -33,6 +33,7 @@ const MAX_REQUESTS: u32 = 0x3fff;
 /// [`InvalidInput`](io::ErrorKind::InvalidInput): a listener's, with each
 /// peer.
 #[derive(Clone, Debug)]
+#[doc(alias = "rsetsockopt", alias = "rgetsockopt")]
 pub struct StreamOptions {
     pub(super) receive_buffer: u32,
     pub(super) send_buffer: u32,
