@@ -12,7 +12,7 @@ use crate::stage::Stage;
 #[derive(Debug)]
 pub(crate) struct Established {
     pub(crate) id: ManagedId,
-    /// What the peer said about its queue pair.
+    /// The parameters of the peer's queue pair, from its request or reply.
     pub(crate) peer: Option<ConnInfo>,
     pub(crate) private_data: Vec<u8>,
 }

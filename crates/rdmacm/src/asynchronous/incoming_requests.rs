@@ -23,6 +23,10 @@ impl<'listener> IncomingRequests<'listener> {
     }
 
     /// Waits for the next request; `None` once no more come.
+    ///
+    /// # Errors
+    /// Those of [`Listener::accept`] but the deadline. After one that does not end the listener,
+    /// the next request comes.
     pub async fn next(&mut self) -> Option<Result<Incoming>> {
         let listener = self.listener;
         let accept = || listener.next_incoming(Deadline::Never);

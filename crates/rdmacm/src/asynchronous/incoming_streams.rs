@@ -23,6 +23,10 @@ impl<'listener> IncomingStreams<'listener> {
     }
 
     /// Waits for the next byte stream; `None` once no more come. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// Those of [`RdmaListener::accept`]. After one that does not end the listener, the next stream
+    /// comes.
     pub async fn next(&mut self) -> Option<io::Result<RdmaStream>> {
         let listener = self.listener;
         let next = self

@@ -60,7 +60,7 @@ impl From<UdInfo> for DatagramAddr {
     }
 }
 
-/// A peer that said where its datagrams go to.
+/// A peer that was resolved: the address of its datagrams, and the private data of its reply.
 #[derive(Clone, Debug)]
 pub struct DatagramPeer {
     pub(super) addr: DatagramAddr,
@@ -74,8 +74,8 @@ impl DatagramPeer {
         self.addr
     }
 
-    /// What it said with its answer: the whole field of 136 bytes, with zeros after
-    /// what it sent.
+    /// The private data of its reply: the whole field of 136 bytes, with zeros after what it has
+    /// sent.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.private_data

@@ -128,7 +128,8 @@ impl<Q> CmConnection<Q> {
         &self.established.private_data
     }
 
-    /// What the peer said about its queue pair.
+    /// The parameters of the peer's queue pair, from its request or reply; `None` if the event had
+    /// none.
     #[must_use]
     pub fn peer(&self) -> Option<ConnInfo> {
         self.established.peer

@@ -131,7 +131,8 @@ impl Connection {
         &self.inner.established().private_data
     }
 
-    /// What the peer said about its queue pair.
+    /// The parameters of the peer's queue pair, from its request or reply; `None` if the event had
+    /// none.
     #[must_use]
     pub fn peer(&self) -> Option<ConnInfo> {
         self.inner.established().peer

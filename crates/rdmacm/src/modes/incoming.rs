@@ -84,7 +84,7 @@ impl Incoming {
         self.request.event.private_data()
     }
 
-    /// What the peer said about its queue pair, and asked for.
+    /// The parameters of the peer's queue pair, from its request; `None` if the event had none.
     #[must_use]
     pub fn peer(&self) -> Option<ConnInfo> {
         self.request.event.conn()
@@ -111,6 +111,15 @@ impl Incoming {
         let addresses = self.id().addresses();
         let refused = |error| query_error(&self.request.id, Stage::Establish, error);
         Ok(addresses.map_err(refused)?.device)
+    }
+
+    /// The local address, which the peer has connected to.
+    ///
+    /// # Errors
+    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_local_addr")]
+    pub fn local_addr(&self) -> Result<CmAddr> {
+        known_address(&self.request.id, Stage::Establish, IdHandle::local_addr)
     }
 
     /// The peer's address.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, ConnParam, Deadline, IdHandle, QueuePair};
+use rdmacm_core::{CmAddr, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 
 use super::CmConnection;
 use crate::connect::{Attempt, ConnectConfig, Routed, handshake};
-use crate::connection::{Established, known_address};
+use crate::connection::{Established, known_address, query_error};
 use crate::error::{Result, Target};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -24,7 +24,7 @@ by_mode! {
         /// use rdmacm::verbs::{Context, QueuePair};
         ///
         /// let resolved = Connector::new("storage-7:7471").resolve()?;
-        /// let device = resolved.id().addresses()?.device.ok_or("no device")?;
+        /// let device = resolved.device_id()?.ok_or("no device")?;
         /// let queue_pair = QueuePair::options(QpType::RC).create(&Context::open_by_id(device)?)?;
         /// let connection = resolved.connect_on(queue_pair)?;
         /// # Ok(())
@@ -40,7 +40,7 @@ by_mode! {
         /// use rdmacm::verbs::{Context, QueuePair};
         ///
         /// let resolved = Connector::new("storage-7:7471").resolve().await?;
-        /// let device = resolved.id().addresses()?.device.ok_or("no device")?;
+        /// let device = resolved.device_id()?.ok_or("no device")?;
         /// let queue_pair = QueuePair::options(QpType::RC).create(&Context::open_by_id(device)?)?;
         /// let connection = resolved.connect_on(queue_pair).await?;
         /// # Ok(())
@@ -70,6 +70,26 @@ impl Resolved {
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.routed.id.id()
+    }
+
+    /// The RDMA device by which the peer is reached.
+    ///
+    /// # Errors
+    /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "verbs")]
+    pub fn device_id(&self) -> Result<Option<DeviceId>> {
+        let addresses = self.id().addresses();
+        let refused = |error| query_error(&self.routed.id, Stage::Bind, error);
+        Ok(addresses.map_err(refused)?.device)
+    }
+
+    /// The local address.
+    ///
+    /// # Errors
+    /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
+    #[doc(alias = "rdma_get_local_addr")]
+    pub fn local_addr(&self) -> Result<CmAddr> {
+        known_address(&self.routed.id, Stage::Bind, IdHandle::local_addr)
     }
 
     /// The peer's address.

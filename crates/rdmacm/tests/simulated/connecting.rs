@@ -6,7 +6,7 @@ use std::thread;
 
 use rdmacm::addrinfo::{Directory, Hints};
 use rdmacm::core::{ConnParam, QueuePair as _, Transport};
-use rdmacm::{Cause, Connector, Error, Listener, Stage};
+use rdmacm::{Cause, Connector, Error, Listener, QueuePairFactory as _, Stage};
 
 use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
@@ -103,6 +103,27 @@ fn nobody_listens() {
         let expected = format!("connect to {} via {}: ", hosts.address(), hosts.device());
         assert_text(&error, &expected);
         hosts.assert_client_is_clean();
+    }
+}
+
+#[test]
+fn a_resolved_peer_and_a_request_have_both_addresses() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        let resolved = hosts.connector(&node(&hosts.client)).resolve().unwrap();
+        assert_eq!(resolved.peer_addr().unwrap(), hosts.address().into());
+        let device = resolved.device_id().unwrap();
+        assert_eq!(device, resolved.id().addresses().unwrap().device);
+        assert!(device.is_some());
+        let source = resolved.local_addr().unwrap();
+        assert_eq!(source.ip(), hosts.client.address());
+        thread::scope(|scope| {
+            let queue_pair = { &hosts.client_pairs }.create(resolved.id()).unwrap();
+            scope.spawn(move || resolved.connect_on(queue_pair).unwrap_err());
+            let incoming = listener.accept(60 * SECOND).unwrap();
+            assert_eq!(incoming.local_addr().unwrap(), hosts.address().into());
+            assert_eq!(incoming.peer_addr().unwrap().ip(), source.ip());
+        });
     }
 }
 
