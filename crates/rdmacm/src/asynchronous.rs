@@ -156,6 +156,7 @@ mod mapped_memory;
 mod message_connect;
 #[cfg(feature = "verbs")]
 mod poll;
+mod poll_accept;
 #[cfg(feature = "verbs")]
 #[path = "modes/rdma_datagram.rs"]
 mod rdma_datagram;

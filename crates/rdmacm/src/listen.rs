@@ -1,10 +1,10 @@
 //! Listening and accepting, with any queue pair.
 
 use std::sync::{Arc, OnceLock};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
-use rdmacm_core::{CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
+use rdmacm_core::{self as core, CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
 
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
@@ -17,10 +17,12 @@ use crate::stop_handle::StopHandle;
 mod accept;
 mod bind;
 mod peer_sequence;
+mod poll_slot;
 mod sockets;
 
 pub(crate) use accept::{Accepted, Accepting, accept, look_up_peer, request_attrs};
 pub(crate) use peer_sequence::PeerSequence;
+pub(crate) use poll_slot::PollSlot;
 
 use sockets::ListenSockets;
 
@@ -43,6 +45,7 @@ pub(crate) struct ListeningIds {
     address: CmAddr,
     /// The device that it is bound to, once a request has come.
     device: OnceLock<Option<DeviceId>>,
+    poll_slot: PollSlot,
 }
 
 /// A connect request that was read.
@@ -86,6 +89,7 @@ impl ListeningIds {
             requests,
             address: address.with_port(port),
             device: OnceLock::new(),
+            poll_slot: PollSlot::default(),
         })
     }
 
@@ -111,6 +115,7 @@ impl ListeningIds {
 
     /// Moves to another event loop, with the requests that are queued, read or not.
     pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
+        self.end_polling();
         let mut migrated = Ok(());
         for id in &mut self.ids {
             migrated = migrated.and_then(|()| id.migrate(to));
@@ -136,6 +141,37 @@ impl ListeningIds {
         let until = deadline.until(self.event_loop.now());
         let (event, child) = self.next_checked(&attempt, until).await?;
         Ok(self.request(event, child))
+    }
+
+    /// Polls for the next connect request.
+    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Request>> {
+        let attempt = self.attempt();
+        loop {
+            let check = self.next_check();
+            let mut requests = &*self.requests;
+            let slot = &self.poll_slot;
+            match ready!(slot.poll(&self.event_loop, &mut requests, check, context)) {
+                Ok(event) => {
+                    if let Some((event, child)) = self.handle(&attempt, event)? {
+                        return Poll::Ready(Ok(self.request(event, child)));
+                    }
+                }
+                Err(core::Error::DeadlinePassed) => self.check_sockets(&attempt)?,
+                Err(error) => return Poll::Ready(Err(attempt.fail(Stage::Accept, error))),
+            }
+        }
+    }
+
+    /// Ends the wait of the last caller that polls for requests, before a future waits. It may
+    /// have gone, and would be woken in the future's place.
+    fn end_polling(&self) {
+        let mut requests = &*self.requests;
+        self.poll_slot.end(&self.event_loop, &mut requests);
+    }
+
+    /// When to check the sockets.
+    pub(crate) fn next_check(&self) -> Option<Instant> {
+        self.sockets.next_check()
     }
 
     /// The next connect request, if one was read.
@@ -184,7 +220,7 @@ impl ListeningIds {
         until: Option<Instant>,
     ) -> Result<(Event, CmId)> {
         loop {
-            let check = self.sockets.next_check();
+            let check = self.next_check();
             let by = [until, check].into_iter().flatten().min();
             let error = match self.next_unchecked(attempt, by).await {
                 Ok(request) => return Ok(request),
@@ -203,7 +239,7 @@ impl ListeningIds {
 
     /// Checks the sockets, if that is due.
     fn check_sockets(&self, attempt: &Attempt) -> Result<()> {
-        let Some(check) = self.sockets.next_check() else {
+        let Some(check) = self.next_check() else {
             return Ok(());
         };
         let now = self.event_loop.now();
@@ -220,6 +256,7 @@ impl ListeningIds {
         until: Option<Instant>,
     ) -> Result<(Event, CmId)> {
         loop {
+            self.end_polling();
             let event = wait_for(&self.event_loop, &*self.requests, until).await;
             let event = event.map_err(|error| attempt.fail(Stage::Accept, error))?;
             if let Some(request) = self.handle(attempt, event)? {
@@ -298,6 +335,7 @@ impl WaitSource for EndSource<'_> {
 
 impl Drop for ListeningIds {
     fn drop(&mut self) {
+        self.end_polling();
         let unsafe_ids = self.sockets.unsafe_ids();
         for (position, id) in self.ids.drain(..).enumerate() {
             if unsafe_ids.contains(&position) {

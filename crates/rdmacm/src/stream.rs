@@ -12,6 +12,7 @@ mod failure;
 mod handle;
 mod handshake;
 mod lingering;
+mod listener_poll;
 mod listener_readiness;
 mod mapped_memory;
 mod options;

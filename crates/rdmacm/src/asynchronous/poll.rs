@@ -1,10 +1,11 @@
-//! Sending and receiving in futures that are written by hand.
+//! Sending, receiving and accepting byte streams in futures that are written by hand.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
-use super::Connection;
 use super::cooperation::poll_turn;
+use super::{Connection, RdmaListener, RdmaStream};
 use crate::error::Result;
 use crate::messages::Message;
 
@@ -27,5 +28,23 @@ impl Connection {
     pub fn poll_send(&self, context: &mut Context<'_>, message: &[u8]) -> Poll<Result<()>> {
         ready!(poll_turn(context));
         self.inner.poll_send(context, &[IoSlice::new(message)])
+    }
+}
+
+impl RdmaListener {
+    /// Polls as [`accept`](Self::accept) does. The waker of the last caller that polls is woken.
+    ///
+    /// # Errors
+    /// Those of [`accept`](Self::accept).
+    pub fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(RdmaStream, SocketAddr)>> {
+        ready!(poll_turn(context));
+        let ids = self.listener.listening_ids();
+        let polled = self.handshakes.poll_accept(ids, &self.options, context);
+        let stream = RdmaStream::new(ready!(polled)?);
+        let peer = stream.peer_addr()?;
+        Poll::Ready(Ok((stream, peer)))
     }
 }

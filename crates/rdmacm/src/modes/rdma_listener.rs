@@ -79,7 +79,7 @@ by_mode! {
     }
     pub struct RdmaListener {
         pub(super) listener: Listener,
-        options: StreamOptions,
+        pub(super) options: StreamOptions,
         pub(super) handshakes: PendingHandshakes,
     }
 }
@@ -264,6 +264,12 @@ impl RdmaListener {
         pub fn incoming(&self) -> IncomingStreams<'_> {
             IncomingStreams::new(self)
         }
+    }
+}
+
+impl Drop for RdmaListener {
+    fn drop(&mut self) {
+        self.handshakes.end_polling(self.listener.listening_ids());
     }
 }
 

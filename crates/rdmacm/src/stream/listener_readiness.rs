@@ -138,7 +138,9 @@ impl PendingHandshakes {
         let failures = ids.event_loop().failures();
         ids.event_loop().run_once();
         let key = readiness.key();
-        let mut accepted = self.next_at_once(ids, options, key, &readiness.waker);
+        // Whatever comes from here on wakes the waker; what came before is found.
+        let register = || self.register(ids, key, &readiness.waker);
+        let mut accepted = self.take_next(ids, options, register);
         if readiness.has_changed_since(key) {
             // This call may have registered after the change.
             self.deregister(ids, key);
@@ -155,16 +157,16 @@ impl PendingHandshakes {
         Some(accepted)
     }
 
-    fn next_at_once(
+    /// The next stream, if there is one: handles what has come. `register` is called before, each
+    /// time that there may be other handshakes.
+    pub(super) fn take_next(
         &self,
         ids: &ListeningIds,
         options: &StreamOptions,
-        key: u64,
-        waker: &Waker,
+        register: impl Fn(),
     ) -> Result<Option<StreamHandle>> {
         loop {
-            // Whatever comes from here on wakes the waker; what came before is found.
-            self.register(ids, key, waker);
+            register();
             self.give_up_on_silent_peers(ids);
             if let Some(stream) = self.take_stream()? {
                 return Ok(Some(stream));

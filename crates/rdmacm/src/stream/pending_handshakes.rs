@@ -15,7 +15,7 @@ use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
 use crate::event_loop::{QueuedEvent, RemovedWaiter, WaitSource, WaiterQueue, wait_for};
-use crate::listen::{ListeningIds, Request};
+use crate::listen::{ListeningIds, PollSlot, Request};
 use crate::stage::Stage;
 
 /// How many handshakes are under way at a time by default.
@@ -29,6 +29,7 @@ pub(crate) struct PendingHandshakes {
     pub(crate) limit: usize,
     pub(crate) deadline: Deadline,
     state: Mutex<State>,
+    pub(super) poll_slot: PollSlot,
     /// Of calls that do not wait.
     pub(super) readiness: OnceLock<ListenerReadiness>,
 }
@@ -49,6 +50,7 @@ impl Default for PendingHandshakes {
             limit: MAX_HANDSHAKES,
             deadline: ACCEPT_DEADLINE.into(),
             state: Mutex::default(),
+            poll_slot: PollSlot::default(),
             readiness: OnceLock::new(),
         }
     }
@@ -92,6 +94,7 @@ impl PendingHandshakes {
     }
 
     async fn step(&self, ids: &ListeningIds, until: Option<Instant>) -> Result<Step> {
+        self.end_polling(ids);
         let (is_full, changes, first) = {
             let state = self.state();
             (
@@ -187,6 +190,10 @@ impl PendingHandshakes {
 
     pub(super) fn is_full(&self) -> bool {
         self.state().is_full(self.limit)
+    }
+
+    pub(super) fn first_deadline(&self) -> Option<Instant> {
+        self.state().first_deadline()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

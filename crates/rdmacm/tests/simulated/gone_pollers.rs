@@ -4,6 +4,8 @@
 use std::future::{pending, poll_fn};
 use std::task::{Context, Poll};
 
+use rdmacm::Error;
+use rdmacm::tokio::Node;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -19,6 +21,12 @@ pub(crate) async fn poll_and_go(
     });
     assert!(!polled.await.unwrap());
     task.abort_handle()
+}
+
+/// A task that reads the events of a node, in place of those that wait for them.
+pub(crate) async fn drive(node: &Node) -> JoinHandle<Error> {
+    let node = node.clone();
+    begin(async move { node.drive().await.unwrap_err() }).await
 }
 
 /// A task that waits by the time that this returns.

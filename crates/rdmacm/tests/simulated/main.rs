@@ -14,6 +14,7 @@ mod hosts;
 mod incoming;
 mod lookups;
 mod messages;
+mod polled_listeners;
 mod queue_pair;
 mod rejecting;
 mod slow_commands;

@@ -1,15 +1,16 @@
 //! A listener with as many handshakes under way as it allows.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, select};
-use rdmacm::tokio::{Connector, Node};
+use rdmacm::tokio::{Connector, Node, RdmaListener};
 use rdmacm_sim::{Fabric, Host, MessageKind};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::tasks::Tasks;
 use super::{SECOND, small};
-use crate::gone_pollers::begin;
+use crate::gone_pollers::{begin, drive};
 use crate::hosts::{PORT, channel};
 
 /// All but one of the handshakes that the listener allows.
@@ -58,6 +59,28 @@ async fn a_handshake_that_ends_makes_room_for_another_caller() {
     waiting.await.unwrap();
     let elapsed = began.elapsed();
     assert!(elapsed < SECOND, "{elapsed:?}");
+}
+
+/// A caller that polls is woken for that, even if it finds both requests at once.
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_is_given_up_by_a_caller_that_polls() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let driving = drive(&tasks.server_node).await;
+    let (listener, connector) = tasks.listen();
+    let listener = RdmaListener::new(listener, small()).max_handshakes(1);
+    let listener = listener.handshake_deadline(SECOND);
+    tasks.client.drop_next(MessageKind::ReadyToUse, 1);
+    let connect = || tokio::spawn(connector.clone().connect_stream(small()));
+    let connecting = [connect(), connect()];
+    sleep(SECOND / 10).await;
+    let began = Instant::now();
+    let polling = poll_fn(|context| listener.poll_accept(context));
+    timeout(5 * SECOND, polling).await.unwrap().unwrap();
+    let elapsed = began.elapsed();
+    // The clock of the fabric may be behind.
+    assert!((SECOND / 2..2 * SECOND).contains(&elapsed), "{elapsed:?}");
+    driving.abort();
+    drop(connecting);
 }
 
 /// Not when the first of them is given up.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use rdmacm::tokio::RdmaListener;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::SECOND;
 use super::readiness::fill;
 use super::tasks::Tasks;
-use crate::gone_pollers::{begin, poll_and_go};
+use super::{SECOND, small};
+use crate::gone_pollers::{begin, drive, poll_and_go};
 
 #[tokio::test(start_paused = true)]
 async fn they_do_not_hold_up_other_streams_of_the_node() {
@@ -56,6 +57,27 @@ async fn they_do_not_hold_up_another_writer() {
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         timeout(SECOND, waiting).await.unwrap().unwrap().unwrap();
         gone.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_do_not_hold_up_another_that_accepts() {
+    for mut tasks in Tasks::each() {
+        let driving = drive(&tasks.server_node).await;
+        let (unused, _) = tasks.listen();
+        let unused = RdmaListener::new(unused, small());
+        let listener = Arc::new(std::mem::replace(&mut tasks.listener, unused));
+        let polled = Arc::clone(&listener);
+        let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+        let waiting = Arc::clone(&listener);
+        let waiting = begin(async move { waiting.accept().await }).await;
+        let connecting = tasks.connector().connect_stream(small());
+        let accepting = timeout(SECOND, waiting);
+        let (connected, accepted) = tokio::join!(connecting, accepting);
+        accepted.unwrap().unwrap().unwrap();
+        connected.unwrap();
+        gone.abort();
+        driving.abort();
     }
 }
 

@@ -1,5 +1,6 @@
 //! The streams of a listener, one after the other.
 
+use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
 use std::thread;
 
@@ -98,6 +99,24 @@ async fn the_streams_are_a_stream_of_futures() {
         let (names, ()) = tokio::join!(serve(tasks.listener.incoming()), connecting);
         assert_eq!(names, b"ab");
         assert!(tasks.listener.incoming().next().await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_are_polled_for() {
+    for tasks in Tasks::each() {
+        for _ in 0..3 {
+            let connecting = tasks.connector().connect_stream(small());
+            let accepting = poll_fn(|context| tasks.listener.poll_accept(context));
+            let (connected, accepted) = tokio::join!(connecting, accepting);
+            let (mut stream, _) = accepted.unwrap();
+            stream.write_all(b"hello").await.unwrap();
+            connected.unwrap().read_exact(&mut [0; 5]).await.unwrap();
+        }
+        tasks.listener.stop();
+        let polled = poll_fn(|context| tasks.listener.poll_accept(context)).await;
+        let error = polled.unwrap_err();
+        assert!(Error::from_io(&error).is_some_and(Error::is_stopped));
     }
 }
 

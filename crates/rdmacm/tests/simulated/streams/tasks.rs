@@ -23,7 +23,7 @@ pub(super) struct Tasks {
     pub(super) client: Host,
     pub(super) server: Host,
     pub(super) client_node: Node,
-    server_node: Node,
+    pub(super) server_node: Node,
     pub(super) listener: RdmaListener,
 }
 

@@ -1,0 +1,20 @@
+//! Accepting in futures that are written by hand.
+
+use std::task::{Context, Poll, ready};
+
+use super::cooperation::poll_turn;
+use super::{Incoming, Listener};
+use crate::error::Result;
+
+impl Listener {
+    /// Polls as [`accept`](Self::accept) does without a deadline. The waker of the last caller that
+    /// polls is woken.
+    ///
+    /// # Errors
+    /// Those of [`accept`](Self::accept) but the deadline.
+    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Result<Incoming>> {
+        ready!(poll_turn(context));
+        let request = ready!(self.listening_ids().poll_request(context));
+        Poll::Ready(request.map(Incoming::new))
+    }
+}
