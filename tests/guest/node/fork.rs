@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "forks")]
 
 use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -154,7 +155,7 @@ fn a_child_drops_a_stream() {
 
 fn a_child_drops_datagrams() {
     let site = site();
-    let address = (site.v4, 0).into();
+    let address = SocketAddr::from((site.v4, 0));
     let mut inherited = Some(RdmaDatagram::bind(address).unwrap());
     let child = in_child(|| drop(inherited.take()));
     assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
