@@ -45,8 +45,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a send-only membership with
-    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of another type
-    /// or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of
+    /// another type or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
     /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
     #[doc(alias = "rdma_join_multicast")]
     #[doc(alias = "rdma_join_multicast_ex")]

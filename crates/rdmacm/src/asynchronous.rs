@@ -7,15 +7,15 @@
 //! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the
 //! same types.
 //!
-//! Any number of ids share the event channel of a [`Node`], which has no thread of its own:
-//! the task that is polled while there is something to read reads it, and wakes the tasks it
-//! is for. A future may be dropped at any time. A future that owns its object, by a method
-//! that takes `self`, destroys the id and the queue pair with it. A future that borrows has
-//! mostly only waited, and what it waited for remains for the next call; methods for which
-//! dropping does more say so. A future that is neither polled nor dropped may block others of
-//! the same node, as a lock that is not released does. A task that has called a `poll_` method, or reads and writes by tokio's or futures'
-//! traits, need not poll again and blocks nobody. If only such tasks wait on a node, each event
-//! wakes all of them: spawn [`Node::drive`] where they are many.
+//! Any number of ids share the event channel of a [`Node`], which has no thread of its own: the
+//! task that is polled while there is something to read reads it, and wakes the tasks it is for. A
+//! future may be dropped at any time. A future that owns its object, by a method that takes `self`,
+//! destroys the id and the queue pair with it. A future that borrows has mostly only waited, and
+//! what it waited for remains for the next call; methods for which dropping does more say so. A
+//! future that is neither polled nor dropped may block others of the same node, as a lock that is
+//! not released does. A task that has called a `poll_` method, or reads and writes by tokio's or
+//! futures' traits, need not poll again and blocks nobody. If only such tasks wait on a node, each
+//! event wakes all of them: spawn [`Node::drive`] where they are many.
 
 #![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 

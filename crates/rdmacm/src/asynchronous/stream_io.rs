@@ -168,8 +168,8 @@ macro_rules! write_by {
     ($($type:ty),+) => {
         $(impl $type {
             /// Waits until [`try_write`](Self::try_write) has something to return, whatever it
-            /// writes: there is room for at least one byte, or the stream has failed or is closed for writing. Another
-            /// writer may take the room before.
+            /// writes: there is room for at least one byte, or the stream has failed or is closed
+            /// for writing. Another writer may take the room before.
             ///
             /// Dropping the future writes nothing.
             ///

@@ -161,8 +161,8 @@ impl Endpoint {
     }
 
     waits! {
-        /// Connects. `param` has the parameters of the connect request; the number of the queue pair is filled
-        /// in.
+        /// Connects. `param` has the parameters of the connect request; the number of the queue
+        /// pair is filled in.
         awaited {
             /// Dropping the future cancels the attempt.
         }

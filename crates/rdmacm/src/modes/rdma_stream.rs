@@ -69,11 +69,12 @@ by_mode! {
         /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that have
         /// arrived: the end of the stream is always the peer's own.
         ///
-        /// Dropping the stream closes it without waiting. If there are writes under way, a task
-        /// of the [executor](crate::BlockingExecutor) keeps the connection for as long as
+        /// Dropping the stream closes it without waiting. If there are writes under way, a task of
+        /// the [executor](crate::BlockingExecutor) keeps the connection for as long as
         /// [`StreamOptions::close_deadline`] says, if the executor has a thread for it;
-        /// [`close`](Self::close) waits for them and reports what was lost. On RoCE and InfiniBand such a task also waits, for a fifth of a
-        /// second at most, for the disconnect of a peer that has closed the stream.
+        /// [`close`](Self::close) waits for them and reports what was lost. On RoCE and InfiniBand
+        /// such a task also waits, for a fifth of a second at most, for the disconnect of a peer
+        /// that has closed the stream.
         #[doc(alias = "rsocket")]
     }
     #[doc(
