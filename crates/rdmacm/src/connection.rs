@@ -1,6 +1,6 @@
 //! An established connection, whatever its queue pair carries.
 
-use rdmacm_core::{CmAddr, ConnInfo, Event, IdHandle};
+use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, IdHandle};
 
 use crate::close_reason::CloseReason;
 use crate::connect::{Attempt, peer_gone_or};
@@ -105,8 +105,15 @@ pub(crate) fn known_address(
     address.map_err(|error| query_error(id, stage, error))
 }
 
+/// The device that an id is attached to.
+pub(crate) fn known_device(id: &ManagedId, stage: Stage) -> Result<Option<DeviceId>> {
+    let addresses = id.id().addresses();
+    let addresses = addresses.map_err(|error| query_error(id, stage, error))?;
+    Ok(addresses.device)
+}
+
 /// The failure of a query.
-pub(crate) fn query_error(id: &ManagedId, stage: Stage, error: rdmacm_core::Error) -> Error {
+fn query_error(id: &ManagedId, stage: Stage, error: rdmacm_core::Error) -> Error {
     let attempt = Attempt::new(id.event_loop(), None, Target::default());
     attempt.fail_on(id.id(), stage, error)
 }

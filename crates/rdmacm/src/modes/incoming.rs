@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, Que
 
 use super::CmConnection;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
-use crate::connection::{Established, known_address, query_error};
+use crate::connection::{Established, known_address, known_device};
 use crate::error::{Cause, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::listen::{Request, accept};
@@ -108,9 +108,7 @@ impl Incoming {
         if self.request.device.is_some() {
             return Ok(self.request.device);
         }
-        let addresses = self.id().addresses();
-        let refused = |error| query_error(&self.request.id, Stage::Establish, error);
-        Ok(addresses.map_err(refused)?.device)
+        known_device(&self.request.id, Stage::Establish)
     }
 
     /// The local address, which the peer has connected to.

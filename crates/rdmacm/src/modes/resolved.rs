@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 
 use super::CmConnection;
 use crate::connect::{Attempt, ConnectConfig, Routed, handshake};
-use crate::connection::{Established, known_address, query_error};
+use crate::connection::{Established, known_address, known_device};
 use crate::error::{Result, Target};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -78,9 +78,7 @@ impl Resolved {
     /// [`Stage::Bind`]: those of [`IdHandle::addresses`].
     #[doc(alias = "verbs")]
     pub fn device_id(&self) -> Result<Option<DeviceId>> {
-        let addresses = self.id().addresses();
-        let refused = |error| query_error(&self.routed.id, Stage::Bind, error);
-        Ok(addresses.map_err(refused)?.device)
+        known_device(&self.routed.id, Stage::Bind)
     }
 
     /// The local address.
