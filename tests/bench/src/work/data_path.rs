@@ -25,23 +25,12 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "post-send",
         peer: PeerKind::Sink,
-        run: |target, count, meter| {
-            sends(
-                target,
-                count,
-                &mut |post| meter.section(1, post),
-                &mut |poll| poll(),
-            )
-        },
+        run: |target, count, meter| sends(target, count, meter, Measured::Posts),
     },
     Workload {
         name: "poll-send",
         peer: PeerKind::Sink,
-        run: |target, count, meter| {
-            sends(target, count, &mut |post| post(), &mut |poll| {
-                meter.section(1, poll)
-            })
-        },
+        run: |target, count, meter| sends(target, count, meter, Measured::Polls),
     },
     Workload {
         name: "poll-sends",
@@ -78,10 +67,15 @@ fn connect(target: Target) -> anyhow::Result<CmConnection<QueuePair>> {
     })?)
 }
 
-type Section<'a> = &'a mut dyn FnMut(&mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<()>;
+/// What of sending messages is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Measured {
+    Posts,
+    Polls,
+}
 
-/// Sends messages in batches; `post` and `poll` run one post and one poll each.
-fn sends(target: Target, count: u32, post: Section<'_>, poll: Section<'_>) -> anyhow::Result<()> {
+/// Sends messages in batches; measures each post or each poll.
+fn sends(target: Target, count: u32, meter: &mut Meter, measured: Measured) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let completions = queue_pair.send_queue();
@@ -91,21 +85,20 @@ fn sends(target: Target, count: u32, post: Section<'_>, poll: Section<'_>) -> an
         .into_chunks(SIZE);
     for _ in 0..count as usize / BATCH {
         for buffer in buffers.drain(..) {
-            let mut buffer = Some(buffer);
-            post(&mut || post_send(queue_pair, &mut buffer))?;
+            match measured {
+                Measured::Posts => meter.section(1, || post_send(queue_pair, buffer))?,
+                Measured::Polls => post_send(queue_pair, buffer)?,
+            }
         }
         thread::sleep(PAUSE);
-        for _ in 0..BATCH {
-            let mut polled = None;
-            while polled.is_none() {
-                poll(&mut || {
-                    polled = poll_send(completions)?;
-                    Ok(())
-                })?;
-                if polled.is_none() {
-                    // The device is slow.
-                    thread::sleep(PAUSE);
-                }
+        while buffers.len() < BATCH {
+            let polled = match measured {
+                Measured::Posts => poll_send(completions)?,
+                Measured::Polls => meter.section(1, || poll_send(completions))?,
+            };
+            if polled.is_none() {
+                // The device is slow.
+                thread::sleep(PAUSE);
             }
             buffers.extend(polled);
         }
@@ -125,7 +118,7 @@ fn batches(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> 
     let mut polled = Vec::with_capacity(BATCH);
     for _ in 0..count as usize / BATCH {
         for buffer in buffers.drain(..) {
-            post_send(queue_pair, &mut Some(buffer))?;
+            post_send(queue_pair, buffer)?;
         }
         thread::sleep(PAUSE);
         let section = || poll_sends(completions, &mut polled, &mut buffers);
@@ -151,8 +144,7 @@ fn poll_sends(
     Ok(count)
 }
 
-fn post_send(queue_pair: &QueuePair, buffer: &mut Option<Buffer>) -> anyhow::Result<()> {
-    let buffer = buffer.take().context("a buffer")?;
+fn post_send(queue_pair: &QueuePair, buffer: Buffer) -> anyhow::Result<()> {
     queue_pair
         .post_send(SendRequest::new(SendOperation::Send, buffer))
         .map_err(|refused| refused.error)?;
@@ -193,16 +185,16 @@ fn post_receive(queue_pair: &QueuePair, buffer: Buffer) -> anyhow::Result<()> {
 fn next(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
-    let mut buffer = Some(queue_pair.protection_domain().allocate(SIZE)?);
+    let mut buffer = queue_pair.protection_domain().allocate(SIZE)?;
     // The first wait opens descriptors, if the device is too slow for a poll to suffice.
     let nothing = queue_pair.send_queue().next(FIRST_WAIT)?;
     ensure!(nothing.is_none(), "a completion of nothing");
     for _ in 0..count {
-        post_send(queue_pair, &mut buffer)?;
+        post_send(queue_pair, buffer)?;
         let completion = meter.section(1, || queue_pair.send_queue().next(None))?;
         let completion = completion.context("a completion")?;
         completion.result()?;
-        buffer = completion.sg_list.into_buffer();
+        buffer = completion.sg_list.into_buffer().context("its buffer")?;
     }
     Ok(())
 }
