@@ -9,7 +9,9 @@ use rdmacm_core::{self as core, CmAddr, CmId, Deadline, DeviceId, Event, IdHandl
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent, WaitSource, wait_for};
+use crate::event_loop::{
+    EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent, WaitSource, wait_for,
+};
 use crate::id_options::IdOptions;
 use crate::stage::Stage;
 use crate::stop_handle::StopHandle;
@@ -17,12 +19,10 @@ use crate::stop_handle::StopHandle;
 mod accept;
 mod bind;
 mod peer_sequence;
-mod poll_slot;
 mod sockets;
 
 pub(crate) use accept::{Accepted, Accepting, accept, look_up_peer, request_attrs};
 pub(crate) use peer_sequence::PeerSequence;
-pub(crate) use poll_slot::PollSlot;
 
 use sockets::ListenSockets;
 
@@ -165,8 +165,8 @@ impl ListeningIds {
     /// Ends the wait of the last caller that polls for requests, before a future waits. It may
     /// have gone, and would be woken in the future's place.
     fn end_polling(&self) {
-        let mut requests = &*self.requests;
-        self.poll_slot.end(&self.event_loop, &mut requests);
+        let slot = &self.poll_slot;
+        slot.end(&self.event_loop, |key| self.requests.deregister(key));
     }
 
     /// When to check the sockets.

@@ -7,7 +7,7 @@ use std::task::Waker;
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::pending_events::PendingEvents;
-use super::{WaitSource, WaiterQueue};
+use super::{TimedSource, WaitSource, WaiterQueue};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -274,6 +274,8 @@ impl RemovedWaiter {
         self.waiter.is_none() && self.next.is_none()
     }
 }
+
+impl TimedSource for &EventQueue {}
 
 impl WaitSource for &EventQueue {
     type Item = QueuedEvent;

@@ -182,14 +182,14 @@ impl Registration {
         has_passed.then_some(Err(Error::DeadlinePassed))
     }
 
-    /// Ends the wait. Returns the waker of a task.
-    pub(crate) fn deregister<S: WaitSource>(
+    /// Ends the wait; `deregister` removes its waiter from the source. Returns the waker of a task.
+    pub(crate) fn deregister(
         &mut self,
         event_loop: &EventLoop,
-        source: &mut S,
+        deregister: impl FnOnce(u64),
     ) -> Option<Waker> {
         let key = self.key.take()?;
-        source.deregister(key);
+        deregister(key);
         event_loop.remove_waiter(self.kind, key, self.timer.take())
     }
 }
@@ -213,7 +213,8 @@ impl<S: WaitSource + Unpin> Future for Wait<'_, S> {
 
 impl<S: WaitSource> Drop for Wait<'_, S> {
     fn drop(&mut self) {
+        let source = &mut self.source;
         self.registration
-            .deregister(self.event_loop, &mut self.source);
+            .deregister(self.event_loop, |key| source.deregister(key));
     }
 }

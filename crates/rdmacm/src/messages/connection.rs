@@ -12,14 +12,14 @@ use super::failure::Failure;
 use super::message::Message;
 use super::queue_pair::{MessageQueuePair, Reservation};
 use super::state::State;
-use super::wait::{MessageWait, PollSlot};
+use super::wait::{self, MessageWait};
 use super::waiters::Interest;
 use super::{device_error, failed_request};
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{EventLoop, ManagedId, is_iwarp};
+use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
 
 /// An established connection, and the queue pair that carries its messages.
@@ -83,8 +83,8 @@ impl MessageConnection {
         // A task that has polled waits on the former event loop.
         self.queue_pair.wake_all();
         self.queue_pair.state().spare_thread = None;
-        self.receive_slot.end(self, Interest::Arrival);
-        self.send_slot.end(self, Interest::Room);
+        self.end_polling(Interest::Arrival);
+        self.end_polling(Interest::Room);
         let watched = self.queue_pair.device().watch_on(to);
         watched.map_err(|error| failed(device_error(error)))?;
         let migrated = self.established.id.migrate(to);
@@ -198,11 +198,14 @@ impl MessageConnection {
     /// Ends the wait of the last caller that polls for the same, before a future waits. It may
     /// have gone, and would be woken in the future's place.
     pub(super) fn end_polling(&self, interest: Interest) {
-        match interest {
-            Interest::Arrival => self.receive_slot.end(self, interest),
-            Interest::Room => self.send_slot.end(self, interest),
-            _ => {}
-        }
+        let slot = match interest {
+            Interest::Arrival => &self.receive_slot,
+            Interest::Room => &self.send_slot,
+            _ => return,
+        };
+        slot.end(self.event_loop(), |key| {
+            self.queue_pair.deregister(interest, key);
+        });
     }
 
     /// Waits until `take` returns something.
@@ -245,11 +248,10 @@ impl MessageConnection {
     }
 
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
-        let received = self
-            .receive_slot
-            .poll(self, Interest::Arrival, context, |state, status| {
-                self.take_message(state, status)
-            });
+        let (slot, interest) = (&self.receive_slot, Interest::Arrival);
+        let received = wait::poll(slot, self, interest, context, |state, status| {
+            self.take_message(state, status)
+        });
         received.map(|received| self.received(&self.attempt(Deadline::Never), received))
     }
 
@@ -330,11 +332,10 @@ impl MessageConnection {
     ) -> Poll<Result<()>> {
         let sent = self.check_length(slices).map(|length| {
             loop {
-                let reserved =
-                    self.send_slot
-                        .poll(self, Interest::Room, context, |state, status| {
-                            reserve_copy(state, status, length)
-                        });
+                let (slot, interest) = (&self.send_slot, Interest::Room);
+                let reserved = wait::poll(slot, self, interest, context, |state, status| {
+                    reserve_copy(state, status, length)
+                });
                 let Poll::Ready(reserved) = reserved else {
                     return Poll::Pending;
                 };
@@ -487,8 +488,8 @@ impl MessageConnection {
 
 impl Drop for MessageConnection {
     fn drop(&mut self) {
-        self.receive_slot.end(self, Interest::Arrival);
-        self.send_slot.end(self, Interest::Room);
+        self.end_polling(Interest::Arrival);
+        self.end_polling(Interest::Room);
         let reason = self.id().queue().close_reason();
         let counts = self.queue_pair.state().counts;
         self.id()

@@ -19,13 +19,13 @@ use super::readiness::Readiness;
 use super::receive_state::Reading;
 use super::status::{StreamInterest, Wakers};
 use super::timeouts::Timeouts;
-use super::wait::{PollSlot, StreamWait};
+use super::wait::{self, StreamWait};
 use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::EventLoop;
+use crate::event_loop::{EventLoop, PollSlot};
 use crate::messages::CompletionHandler as _;
 use crate::stage::Stage;
 
@@ -245,11 +245,14 @@ impl StreamConnection {
     /// Ends the wait of the last caller that polls for the same, before a future waits. It may
     /// have gone, and would be woken in the future's place.
     pub(super) fn end_polling(&self, interest: StreamInterest) {
-        match interest {
-            StreamInterest::Readable => self.read_slot.end(self, interest),
-            StreamInterest::Writable => self.write_slot.end(self, interest),
-            StreamInterest::Flushed | StreamInterest::Progress => {}
-        }
+        let slot = match interest {
+            StreamInterest::Readable => &self.read_slot,
+            StreamInterest::Writable => &self.write_slot,
+            StreamInterest::Flushed | StreamInterest::Progress => return,
+        };
+        slot.end(self.event_loop(), |key| {
+            self.queue_pair().deregister(interest, key);
+        });
     }
 
     /// Waits until `take` returns something, which it has not done just now.
@@ -361,8 +364,8 @@ impl StreamConnection {
         into: &mut [IoSliceMut<'_>],
     ) -> Poll<Result<usize>> {
         let mut take = || self.read_with(reading, into);
-        let slot = &self.read_slot;
-        let read = slot.poll(self, StreamInterest::Readable, context, &mut take);
+        let (slot, interest) = (&self.read_slot, StreamInterest::Readable);
+        let read = wait::poll(slot, self, interest, context, &mut take);
         read.map(|read| self.read_result(read.and_then(|read| read)))
     }
 
@@ -372,8 +375,8 @@ impl StreamConnection {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let mut take = || self.try_write_of(slices);
-        let slot = &self.write_slot;
-        let written = slot.poll(self, StreamInterest::Writable, context, &mut take);
+        let (slot, interest) = (&self.write_slot, StreamInterest::Writable);
+        let written = wait::poll(slot, self, interest, context, &mut take);
         written.map(|written| self.write_result(written.and_then(|written| written)))
     }
 
@@ -498,7 +501,7 @@ pub(super) const LAST_ACKNOWLEDGEMENT: Duration = Duration::from_millis(200);
 
 impl Drop for StreamConnection {
     fn drop(&mut self) {
-        self.read_slot.end(self, StreamInterest::Readable);
-        self.write_slot.end(self, StreamInterest::Writable);
+        self.end_polling(StreamInterest::Readable);
+        self.end_polling(StreamInterest::Writable);
     }
 }

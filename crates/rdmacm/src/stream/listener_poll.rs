@@ -9,7 +9,7 @@ use super::handle::StreamHandle;
 use super::options::StreamOptions;
 use super::pending_handshakes::PendingHandshakes;
 use crate::error::Result;
-use crate::event_loop::WaitSource;
+use crate::event_loop::{TimedSource, WaitSource};
 use crate::listen::ListeningIds;
 use crate::stage::Stage;
 
@@ -37,25 +37,7 @@ impl WaitSource for AcceptSource<'_> {
     }
 }
 
-/// A caller that waits no more.
-struct NoSource<'a> {
-    handshakes: &'a PendingHandshakes,
-    ids: &'a ListeningIds,
-}
-
-impl WaitSource for NoSource<'_> {
-    type Item = std::convert::Infallible;
-
-    fn take(&mut self) -> Option<Self::Item> {
-        None
-    }
-
-    fn register(&mut self, _: u64, _: &Waker) {}
-
-    fn deregister(&mut self, key: u64) {
-        self.handshakes.deregister(self.ids, key);
-    }
-}
+impl TimedSource for AcceptSource<'_> {}
 
 impl PendingHandshakes {
     /// Polls as [`accept`](Self::accept) does without a deadline.
@@ -89,11 +71,8 @@ impl PendingHandshakes {
     /// Ends the wait of the last caller that polls, before a future waits. It may have gone, and
     /// would be woken in the future's place.
     pub(crate) fn end_polling(&self, ids: &ListeningIds) {
-        let mut source = NoSource {
-            handshakes: self,
-            ids,
-        };
-        self.poll_slot.end(ids.event_loop(), &mut source);
+        let slot = &self.poll_slot;
+        slot.end(ids.event_loop(), |key| self.deregister(ids, key));
     }
 
     /// When to give up on a peer, or to check the sockets. A listener with too many handshakes

@@ -14,8 +14,8 @@ use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
-use crate::event_loop::{QueuedEvent, RemovedWaiter, WaitSource, WaiterQueue, wait_for};
-use crate::listen::{ListeningIds, PollSlot, Request};
+use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaitSource, WaiterQueue, wait_for};
+use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
 /// How many handshakes are under way at a time by default.

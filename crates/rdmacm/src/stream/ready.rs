@@ -7,8 +7,9 @@ use rdmacm_core::Deadline;
 use super::connection::StreamConnection;
 use super::receive_state::Reading;
 use super::status::StreamInterest;
-use super::wait::PollSlot;
+use super::wait;
 use crate::error::{Cause, Error, Result};
+use crate::event_loop::PollSlot;
 use crate::stage::Stage;
 
 impl StreamConnection {
@@ -68,7 +69,7 @@ impl StreamConnection {
         context: &mut Context<'_>,
         look: &mut dyn FnMut() -> Option<()>,
     ) -> Poll<Result<()>> {
-        let ready = slot.poll(self, interest, context, look);
+        let ready = wait::poll(slot, self, interest, context, look);
         ready.map_err(|cause| self.not_ready(interest, cause))
     }
 

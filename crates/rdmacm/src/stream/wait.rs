@@ -1,15 +1,12 @@
 //! Waiting for a stream.
 
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-
-use rdmacm_core::Error;
 
 use super::connection::StreamConnection;
 use super::status::StreamInterest;
 use crate::error::Cause;
-use crate::event_loop::{Registration, WaitSource, WaiterKind};
+use crate::event_loop::{PollSlot, TimedRegistration, TimedSource, WaitSource, WaiterKind};
 
 /// A wait of one caller, until a deadline. It also sends keep-alives.
 #[derive(Debug)]
@@ -17,14 +14,7 @@ pub(super) struct StreamWait<'a> {
     connection: &'a StreamConnection,
     interest: StreamInterest,
     until: Option<Instant>,
-    registered: Option<Registered>,
-}
-
-/// A registration with an event loop, and the timer that it was made for.
-#[derive(Debug)]
-struct Registered {
-    registration: Registration,
-    keep_alive: Option<Instant>,
+    registration: TimedRegistration,
 }
 
 impl<'a> StreamWait<'a> {
@@ -38,7 +28,7 @@ impl<'a> StreamWait<'a> {
             connection,
             interest,
             until,
-            registered: None,
+            registration: TimedRegistration::default(),
         }
     }
 
@@ -47,129 +37,46 @@ impl<'a> StreamWait<'a> {
         context: &mut Context<'_>,
         take: &mut dyn FnMut() -> Option<T>,
     ) -> Poll<Result<T, Cause>> {
-        if self.registered.is_none() {
+        if !self.registration.is_registered() {
             self.connection.end_polling(self.interest);
         }
-        let polled = poll(
-            self.connection,
-            WaiterKind::Future,
-            self.interest,
-            self.until,
-            &mut self.registered,
-            context,
+        let event_loop = self.connection.event_loop();
+        let (kind, until) = (WaiterKind::Future, self.until);
+        let mut source = StreamSource {
+            connection: self.connection,
+            interest: self.interest,
             take,
-        );
-        if polled.is_ready() {
-            end(self.connection, self.interest, &mut self.registered);
-        }
-        polled
+        };
+        let registration = &mut self.registration;
+        let polled = registration.poll(event_loop, kind, &mut source, until, context);
+        polled.map_err(Cause::from)
     }
 }
 
 impl Drop for StreamWait<'_> {
     fn drop(&mut self) {
-        end(self.connection, self.interest, &mut self.registered);
+        let queue_pair = self.connection.queue_pair();
+        self.registration.end(self.connection.event_loop(), |key| {
+            queue_pair.deregister(self.interest, key);
+        });
     }
 }
 
-/// The waker of the last caller of a `poll_` method, which outlives the call.
-#[derive(Debug, Default)]
-pub(super) struct PollSlot(Mutex<Option<Registered>>);
-
-impl PollSlot {
-    pub(super) fn poll<T>(
-        &self,
-        connection: &StreamConnection,
-        interest: StreamInterest,
-        context: &mut Context<'_>,
-        take: &mut dyn FnMut() -> Option<T>,
-    ) -> Poll<Result<T, Cause>> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_none() {
-            // Mostly there is nothing to wait for.
-            if let Some(item) = take() {
-                return Poll::Ready(Ok(item));
-            }
-        }
-        let kind = WaiterKind::Caller;
-        let polled = poll(connection, kind, interest, None, &mut slot, context, take);
-        if polled.is_ready() {
-            end(connection, interest, &mut slot);
-        }
-        polled
-    }
-
-    /// Ends the wait of the last caller, and wakes it.
-    pub(super) fn end(&self, connection: &StreamConnection, interest: StreamInterest) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waker = end(connection, interest, &mut slot);
-        drop(slot);
-        // One who still waits polls again.
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-/// The caller has looked just now if it is not registered yet.
-fn poll<T>(
+/// Polls until `take` returns something, for a caller whose waker outlives the call.
+pub(super) fn poll<T>(
+    slot: &PollSlot,
     connection: &StreamConnection,
-    kind: WaiterKind,
     interest: StreamInterest,
-    until: Option<Instant>,
-    slot: &mut Option<Registered>,
     context: &mut Context<'_>,
     take: &mut dyn FnMut() -> Option<T>,
 ) -> Poll<Result<T, Cause>> {
-    let event_loop = connection.event_loop();
-    loop {
-        let keep_alive = connection.keep_alive_due();
-        if slot
-            .as_ref()
-            .is_some_and(|registered| registered.keep_alive != keep_alive)
-        {
-            end(connection, interest, slot);
-        }
-        let by = [until, keep_alive].into_iter().flatten().min();
-        let registered = slot.get_or_insert_with(|| Registered {
-            registration: Registration::after_look(event_loop, kind, by),
-            keep_alive,
-        });
-        let mut source = StreamSource {
-            connection,
-            interest,
-            take: &mut *take,
-        };
-        let polled = registered
-            .registration
-            .poll(event_loop, &mut source, context);
-        match polled {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(item)) => return Poll::Ready(Ok(item)),
-            Poll::Ready(Err(Error::DeadlinePassed)) if until != by => {
-                connection.queue_pair().send_keep_alive(event_loop.now());
-            }
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-        }
-        // The timer has changed.
-        end(connection, interest, slot);
-    }
-}
-
-/// Returns the waker of a task.
-fn end(
-    connection: &StreamConnection,
-    interest: StreamInterest,
-    slot: &mut Option<Registered>,
-) -> Option<Waker> {
-    let mut registered = slot.take()?;
-    let mut source = StreamSource::<()> {
+    let mut source = StreamSource {
         connection,
         interest,
-        take: &mut || None,
+        take,
     };
-    let registration = &mut registered.registration;
-    registration.deregister(connection.event_loop(), &mut source)
+    let polled = slot.poll(connection.event_loop(), &mut source, None, context);
+    polled.map_err(Cause::from)
 }
 
 /// What a caller waits for. If the id learns that the connection has closed, it wakes all
@@ -178,6 +85,22 @@ struct StreamSource<'a, T> {
     connection: &'a StreamConnection,
     interest: StreamInterest,
     take: &'a mut dyn FnMut() -> Option<T>,
+}
+
+impl<T> TimedSource for StreamSource<'_, T> {
+    /// Without requesting a notification.
+    fn look(&mut self) -> Option<T> {
+        (self.take)()
+    }
+
+    fn timers(&mut self) -> [Option<Instant>; 2] {
+        [self.connection.keep_alive_due(), None]
+    }
+
+    fn timer_due(&mut self, _: Option<Instant>) {
+        let now = self.connection.event_loop().now();
+        self.connection.queue_pair().send_keep_alive(now);
+    }
 }
 
 impl<T> WaitSource for StreamSource<'_, T> {

@@ -1,0 +1,47 @@
+//! The wait of a caller that polls.
+
+use std::sync::PoisonError;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use rdmacm_core::Result;
+
+use super::{EventLoop, TimedRegistration, TimedSource, WaiterKind};
+use crate::sync::{Mutex, MutexGuard};
+
+/// The waker of the last caller of a `poll_` method, which outlives the call.
+#[derive(Debug, Default)]
+pub(crate) struct PollSlot(Mutex<TimedRegistration>);
+
+impl PollSlot {
+    /// Polls for the next item of the source, until `until` at most.
+    pub(crate) fn poll<S: TimedSource>(
+        &self,
+        event_loop: &EventLoop,
+        source: &mut S,
+        until: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<S::Item>> {
+        let mut slot = self.lock();
+        if !slot.is_registered() {
+            // Mostly there is nothing to wait for.
+            if let Some(item) = source.look() {
+                return Poll::Ready(Ok(item));
+            }
+        }
+        slot.poll(event_loop, WaiterKind::Caller, source, until, context)
+    }
+
+    /// Ends the wait of the last caller, and wakes it.
+    pub(crate) fn end(&self, event_loop: &EventLoop, deregister: impl FnOnce(u64)) {
+        let waker = self.lock().end(event_loop, deregister);
+        // One who still waits polls again.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TimedRegistration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
