@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use parking_lot::{Mutex, MutexGuard};
 
 mod connection;
 /// The one the guest suite has.
@@ -264,7 +265,7 @@ impl Daemon {
 
     /// A panic elsewhere cannot leave the values inconsistent.
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

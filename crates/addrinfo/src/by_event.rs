@@ -1,10 +1,11 @@
 //! Resolving for an id, with an event at the end.
 
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rdmacm_core::{
     Addresses, Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType,
 };
@@ -85,7 +86,7 @@ impl AddrInfoResolution {
     #[doc(alias = "rdma_query_addrinfo")]
     pub fn take(&mut self) -> Result<Vec<AddrInfo>> {
         let result = match &self.0 {
-            Resolution::Names(result) => lock(result).take(),
+            Resolution::Names(result) => result.lock().take(),
             Resolution::Service(service) => service.records(),
             Resolution::Taken => None,
         };
@@ -93,11 +94,6 @@ impl AddrInfoResolution {
         self.0 = Resolution::Taken;
         result
     }
-}
-
-/// The result is whole or not there, also after a panic.
-fn lock(result: &SharedResult) -> MutexGuard<'_, Option<Result<Vec<AddrInfo>>>> {
-    result.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ResolveAddrInfo for IdHandle {
@@ -133,7 +129,7 @@ impl ResolveAddrInfo for IdHandle {
             // Released before the event is visible.
             drop(permit);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            *lock(&shared) = Some(found);
+            *shared.lock() = Some(found);
             pending.finish(status);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());

@@ -1,8 +1,9 @@
 //! The state of a channel, shared by the channel and its ids.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
 
@@ -64,12 +65,8 @@ impl<I> ChannelState<I> {
         self.registrations().get(token)?.upgrade()
     }
 
-    /// The registrations are valid between any two statements, so a panic that poisons
-    /// the lock leaves them valid.
     pub(crate) fn registrations(&self) -> MutexGuard<'_, Registrations<I>> {
-        self.registrations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.registrations.lock()
     }
 
     /// The RDMA devices that ids of this channel can use.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::{Ece, PortSpace, QpType};
 
 use crate::channel_state::{ChannelState, LocalEvent};
@@ -66,21 +67,17 @@ struct RareState {
     resolution: ResolutionSlot,
 }
 
-// The locked values are valid between any two statements, so a panic that poisons a
-// lock leaves them valid.
 impl RareState {
     fn previous(&self) -> MutexGuard<'_, Vec<Weak<Channel>>> {
-        self.previous.lock().unwrap_or_else(PoisonError::into_inner)
+        self.previous.lock()
     }
 
     fn request_sources(&self) -> MutexGuard<'_, Vec<Arc<Channel>>> {
-        self.request_sources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.request_sources.lock()
     }
 
     fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+        self.groups.lock()
     }
 
     /// Whether the id was on `channel` before.

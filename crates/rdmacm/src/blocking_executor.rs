@@ -1,11 +1,12 @@
 //! Running what blocks in the kernel on other threads.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use parking_lot::Mutex;
 
 mod threads;
 
@@ -118,7 +119,7 @@ fn block_signals() {
 }
 
 fn run(task: &Mutex<Option<BlockingTask>>) {
-    let taken = task.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = task.lock().take();
     if let Some(task) = taken {
         task();
     }

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
@@ -220,9 +220,8 @@ impl EventLoop {
         self.sources.unwatch(source);
     }
 
-    /// Each statement leaves the state consistent, so it is after a panic as well.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn new_key(&self) -> u64 {

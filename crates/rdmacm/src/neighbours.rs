@@ -7,9 +7,10 @@
 //! manager, for which nobody sleeps.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle};
 
 use crate::connect::{Attempt, ends_attempt};
@@ -51,7 +52,7 @@ impl Neighbours {
     }
 
     fn newest(&self) -> MutexGuard<'_, Newest<Neighbour, Instant, MAX_NEIGHBOURS>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Stopping several listeners and connections at once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::stop_handle::StopHandle;
 
@@ -65,7 +67,7 @@ impl StopGroup {
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -26,7 +26,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -34,6 +33,7 @@ use ::tokio::io::Interest;
 use ::tokio::io::unix::AsyncFd;
 use ::tokio::runtime::Handle;
 use ::tokio::{task, time};
+use parking_lot::{Mutex, MutexGuard};
 
 #[doc(inline)]
 pub use crate::asynchronous::*;
@@ -69,7 +69,7 @@ struct Watched {
 
 impl Watched {
     fn timer(&self) -> MutexGuard<'_, Option<Pin<Box<time::Sleep>>>> {
-        self.timer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timer.lock()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Commands that take their time.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::kernel_command::KernelCommand;
 
@@ -13,9 +15,10 @@ pub struct HeldCommand(Arc<Hold>);
 impl HeldCommand {
     /// Waits until a program has given the command. That does not move the clock.
     pub fn wait(&self) {
-        let issued = self.0.state();
-        let issued = self.0.changed.wait_while(issued, |state| !state.is_issued);
-        drop(issued);
+        let mut state = self.0.state();
+        self.0
+            .changed
+            .wait_while(&mut state, |state| !state.is_issued);
     }
 }
 
@@ -59,11 +62,11 @@ impl Hold {
         let mut state = self.state();
         state.is_issued = true;
         self.changed.notify_all();
-        let released = self.changed.wait_while(state, |state| !state.is_released);
-        drop(released);
+        self.changed
+            .wait_while(&mut state, |state| !state.is_released);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::host_state::HostState;
@@ -93,7 +94,7 @@ impl SharedState {
     /// The state is consistent between any two statements, so a panic elsewhere
     /// while it was locked leaves it usable.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SimState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Changes the state, with all that follows at once, and notifies the waiting

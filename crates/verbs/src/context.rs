@@ -1,8 +1,9 @@
 //! An open device.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rdmacm_abi::uverbs::{CommandNumber, QueryDevice, QueryPort};
 use rdmacm_core::{DeviceId, DriverId, RdmaDevice, Transport};
 
@@ -54,7 +55,7 @@ impl Drop for Open {
             // A forked child may hold the file open, and with it queue pairs that the
             // kernel did not destroy.
             let kept = self.kept.get_mut();
-            std::mem::forget(std::mem::take(kept.unwrap_or_else(PoisonError::into_inner)));
+            std::mem::forget(std::mem::take(kept));
         }
     }
 }
@@ -307,7 +308,7 @@ impl Context {
             return;
         }
         let kept = self.0.kept.lock();
-        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept;
         kept.push(memory);
     }
 

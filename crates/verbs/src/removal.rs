@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
 };
+use parking_lot::Mutex;
 
 /// The multicast group of the kernel's uevents; udev uses another.
 const KERNEL_GROUP: u32 = 1;
@@ -97,7 +97,7 @@ impl Removals {
     /// some were lost, whether the node is gone.
     pub(crate) fn has_removed(&self, node: Node) -> bool {
         // Whatever it contains is overwritten.
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.buffer.lock();
         let mut removed = false;
         loop {
             match receive(&self.socket, &mut buffer) {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::hash::BuildHasherDefault;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::uverbs::{
     AllocPd, AttachMulticast, Command, CommandNumber, CreateCompletionChannel, CreateQp, DestroyQp,
     DetachMulticast,
@@ -431,9 +432,7 @@ impl Uverbs {
     }
 
     fn resources(&self) -> MutexGuard<'_, Resources> {
-        self.resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.resources.lock()
     }
 }
 

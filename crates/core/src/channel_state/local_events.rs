@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::{EventNumber, EventResponse};
 use zerocopy::FromZeros;
 
@@ -92,9 +92,7 @@ impl LocalEvents {
         self.in_use.load(Ordering::Acquire)
     }
 
-    /// The queue is valid between any two statements, so a panic that poisons the
-    /// lock leaves it valid.
     fn queue(&self) -> MutexGuard<'_, VecDeque<LocalEvent>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }

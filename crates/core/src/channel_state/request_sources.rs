@@ -1,7 +1,9 @@
 //! The channels that listeners were on before they migrated to a channel.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The channels that listeners were on before they migrated to this one, the latest last.
 /// Children of connect requests that moved with them are there.
@@ -65,10 +67,8 @@ impl<C> RequestSources<C> {
         self.recorded.load(Ordering::Acquire) == then
     }
 
-    /// The list is valid between any two statements, so a panic that poisons the lock leaves it
-    /// valid.
     fn known(&self) -> MutexGuard<'_, Vec<Weak<C>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

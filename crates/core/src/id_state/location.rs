@@ -1,7 +1,9 @@
 //! The channel an id is on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Channel;
 
@@ -52,13 +54,12 @@ impl CurrentLocation {
 
     /// Where the id is. It does not migrate while the guard is held.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, Location> {
-        self.location.read().unwrap_or_else(PoisonError::into_inner)
+        self.location.read()
     }
 
     /// Begins a migration.
     pub(super) fn lock_to_migrate(&self) -> RwLockWriteGuard<'_, Location> {
-        let location = self.location.write();
-        location.unwrap_or_else(PoisonError::into_inner)
+        self.location.write()
     }
 
     /// Ends a migration to `channel`.

@@ -1,7 +1,8 @@
 //! The kernel's answers about an id, cached until they may have changed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::id_addresses::{Addresses, Gids};
@@ -74,8 +75,7 @@ impl QueryCache {
         valid.and_then(get)
     }
 
-    /// Every change leaves valid entries, also if a panic poisons the lock.
     fn entries(&self) -> MutexGuard<'_, Option<Box<Entries>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }

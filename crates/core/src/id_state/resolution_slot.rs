@@ -1,6 +1,6 @@
 //! The address resolution of an id.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::event_failure::EventFailure;
@@ -55,9 +55,7 @@ impl ResolutionSlot {
         self.slot().is_pending
     }
 
-    /// The slot is valid between any two statements, so a panic that poisons the
-    /// lock leaves it valid.
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -2,14 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The wake-up and notification flags of a file, with one descriptor that is
 /// readable while the kernel has an event or a flag is set.
@@ -246,7 +247,7 @@ impl Readiness {
 
     /// Held for two calls that never block and leave no partial state.
     fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changing.lock()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{BlockingTask, THREAD_IDLE_TIME};
 
@@ -46,8 +47,7 @@ impl Threads {
         state.idle += 1;
         let is_waiting = |state: &mut State| state.tasks.is_empty() && !state.is_closed;
         let changed = &self.changed;
-        let waited = changed.wait_timeout_while(state, THREAD_IDLE_TIME, is_waiting);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        changed.wait_while_for(&mut state, is_waiting, THREAD_IDLE_TIME);
         state.idle -= 1;
         state.tasks.pop_front()
     }
@@ -63,9 +63,8 @@ impl Threads {
         self.state().idle
     }
 
-    /// Each statement leaves the state consistent, so it is after a panic as well.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A cache of address handles.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
@@ -52,7 +52,7 @@ impl AddressHandles {
     }
 
     fn handles(&self) -> MutexGuard<'_, Newest<Key, AddressHandle, MAX_HANDLES>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

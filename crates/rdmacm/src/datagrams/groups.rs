@@ -1,8 +1,9 @@
 //! Multicast groups of a socket.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, Error, EventKind, Gid, JoinFlags, MulticastGroup, Operation};
 use rdmacm_verbs::QueuePair;
 
@@ -58,7 +59,7 @@ impl Groups {
     }
 
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 
     fn take(&self, is_it: impl Fn(&Member) -> bool) -> Option<Member> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
 
@@ -94,6 +94,6 @@ impl CmEvents {
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock()
     }
 }

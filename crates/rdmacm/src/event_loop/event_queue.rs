@@ -1,7 +1,7 @@
 //! What has come for an id and was not read yet.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
@@ -73,7 +73,7 @@ impl EventQueue {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn push(&self, event: QueuedEvent) {

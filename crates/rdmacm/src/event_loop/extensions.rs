@@ -3,7 +3,9 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
@@ -30,7 +32,7 @@ impl Extensions {
     }
 
     fn values(&self) -> MutexGuard<'_, Values> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -48,10 +50,10 @@ mod tests {
     fn there_is_one_value_of_each_type() {
         let extensions = Extensions::default();
         let value = extensions.get_or_default::<Mutex<u32>>();
-        *value.lock().unwrap() = 7;
+        *value.lock() = 7;
         let again = extensions.get_or_default::<Mutex<u32>>();
-        assert_eq!(*again.lock().unwrap(), 7);
+        assert_eq!(*again.lock(), 7);
         let other = extensions.get_or_default::<Mutex<u64>>();
-        assert_eq!(*other.lock().unwrap(), 0);
+        assert_eq!(*other.lock(), 0);
     }
 }

@@ -1,8 +1,10 @@
 //! The limit of TCP handshakes that are under way at a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::WaitSource;
 
@@ -45,9 +47,8 @@ impl HandshakeLimit {
         self.limit
     }
 
-    /// Each statement leaves the state consistent, so it is after a panic as well.
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The wait of a caller that polls.
 
-use std::sync::PoisonError;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -42,6 +41,6 @@ impl PollSlot {
     }
 
     fn lock(&self) -> MutexGuard<'_, TimedRegistration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

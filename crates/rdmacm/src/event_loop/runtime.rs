@@ -1,7 +1,7 @@
 //! An asynchronous runtime that runs the event loop.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
@@ -27,9 +27,8 @@ impl RuntimeRegistration {
         }
     }
 
-    /// Each statement leaves the alarm consistent, so it is after a panic as well.
     fn alarm(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
+        self.alarm.lock()
     }
 }
 

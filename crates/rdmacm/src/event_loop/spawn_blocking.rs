@@ -1,13 +1,13 @@
 //! Waiting for what runs on the blocking executor.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
 use rdmacm_core::Result;
 
 use super::{EventLoop, WaitSource, wait_for};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// The result of a task, and its waiter.
 struct Slot<T> {
@@ -23,14 +23,9 @@ struct ResultSender<T>(Arc<Mutex<Slot<T>>>);
 /// The waiter's side.
 struct ResultReceiver<T>(Arc<Mutex<Slot<T>>>);
 
-/// Each statement leaves a slot consistent, so it is after a panic as well.
-fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T> Drop for ResultSender<T> {
     fn drop(&mut self) {
-        let mut slot = lock(&self.0);
+        let mut slot = self.0.lock();
         slot.is_over = true;
         let waiter = slot.waiter.take();
         drop(slot);
@@ -45,19 +40,19 @@ impl<T> WaitSource for ResultReceiver<T> {
     type Item = Option<T>;
 
     fn take(&mut self) -> Option<Option<T>> {
-        let mut slot = lock(&self.0);
+        let mut slot = self.0.lock();
         let result = slot.result.take();
         (result.is_some() || slot.is_over).then_some(result)
     }
 
     fn register(&mut self, _: u64, waker: &Waker) {
-        let replaced = lock(&self.0).waiter.replace(waker.clone());
+        let replaced = self.0.lock().waiter.replace(waker.clone());
         // Not under the lock: dropping the last waker of a task ends the task.
         drop(replaced);
     }
 
     fn deregister(&mut self, _: u64) {
-        let waiter = lock(&self.0).waiter.take();
+        let waiter = self.0.lock().waiter.take();
         drop(waiter);
     }
 }
@@ -81,7 +76,7 @@ pub(crate) async fn spawn_blocking<T: Send + 'static>(
     let sender = ResultSender(Arc::clone(&slot));
     event_loop.executor().spawn(Box::new(move || {
         let result = task();
-        lock(&sender.0).result = Some(result);
+        sender.0.lock().result = Some(result);
     }));
     wait_for(event_loop, ResultReceiver(slot), until).await
 }

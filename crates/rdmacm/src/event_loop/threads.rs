@@ -3,13 +3,13 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::parked::NOWHERE;
 use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
-use crate::sync::{AtomicBool, Condvar, MutexGuard, Ordering};
+use crate::sync::{self, AtomicBool, Condvar, MutexGuard, Ordering};
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
@@ -158,9 +158,7 @@ impl EventLoop {
     }
 
     fn spare_threads(&self) -> MutexGuard<'_, Vec<WaitingThread>> {
-        self.spare_threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.spare_threads.lock()
     }
 
     /// Returns when the thread was woken, or the event loop has failed more often than
@@ -201,8 +199,7 @@ impl EventLoop {
         thread: &Arc<ThreadWaker>,
     ) -> MutexGuard<'a, State> {
         state.parked.add(thread);
-        let changed = thread.changed.wait(state);
-        let mut state = changed.unwrap_or_else(PoisonError::into_inner);
+        let mut state = sync::wait(&thread.changed, state);
         state.parked.remove(thread);
         state
     }

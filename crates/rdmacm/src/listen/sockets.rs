@@ -9,9 +9,9 @@
 //! what was freed (`siw_drop_listeners`).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, DeviceId, DriverId, RdmaDevice, Transport};
 
 use crate::error::Cause;
@@ -111,9 +111,8 @@ impl ListenSockets {
         state.unsafe_ids.clone()
     }
 
-    /// Each statement leaves the state consistent, so it is after a panic as well.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

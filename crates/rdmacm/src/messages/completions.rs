@@ -1,9 +1,10 @@
 //! Waiting for completions of a queue pair that the caller posts to.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{EventKind, QueuePair as _};
 use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
@@ -188,13 +189,13 @@ impl WatchedChannels {
     }
 
     fn watched(&self) -> MutexGuard<'_, Vec<Arc<WatchedChannel>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
 impl WatchedChannel {
     fn waiters(&self) -> MutexGuard<'_, WaiterQueue> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiters.lock()
     }
 
     /// Wakes all who wait for the channel. The last waiter may have gone since the event loop has

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use nix::errno::Errno;
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::DeviceId;
 use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
 
@@ -31,7 +32,7 @@ impl OpenDevices {
     }
 
     fn devices(&self) -> MutexGuard<'_, Vec<Weak<OpenDevice>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -161,7 +162,7 @@ impl OpenDevice {
     }
 
     fn watchers(&self) -> MutexGuard<'_, Vec<Weak<EventLoop>>> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watchers.lock()
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -220,9 +221,7 @@ impl OpenDevice {
     }
 
     fn queue_pairs(&self) -> MutexGuard<'_, BTreeMap<Token, Handler>> {
-        self.queue_pairs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.queue_pairs.lock()
     }
 }
 

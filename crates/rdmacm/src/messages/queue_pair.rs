@@ -1,9 +1,10 @@
 //! A queue pair that carries messages, and its memory.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{CompletionQueue, Error, ProtectionDomain, QpCaps, QueuePair, Result};
 
@@ -120,9 +121,8 @@ impl MessageQueuePair {
         &self.options
     }
 
-    /// Each statement leaves the state consistent, so it is after a panic as well.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn queue(&self, side: Side) -> &CompletionQueue {

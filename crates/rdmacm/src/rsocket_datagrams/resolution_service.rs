@@ -5,11 +5,11 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
 use nix::errno::Errno;
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_rsocket::{DATAGRAM_BUFFER, ResolutionKind, ResolutionMessage};
 use rdmacm_verbs::AddressHandle;
 
@@ -237,7 +237,7 @@ impl ResolutionService {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

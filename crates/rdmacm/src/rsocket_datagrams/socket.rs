@@ -2,9 +2,10 @@
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_addrinfo::Directory;
 use rdmacm_core::{CmAddr, Deadline, RDMA_UDP_QKEY};
 use rdmacm_rsocket::{DATAGRAM_BUFFER, DatagramHeader, ResolutionMessage};
@@ -89,7 +90,7 @@ impl Socket {
     }
 
     pub(crate) fn timeouts(&self) -> MutexGuard<'_, Timeouts> {
-        self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timeouts.lock()
     }
 
     /// The length of the longest datagram: it fits either way, and into librdmacm's buffers.

@@ -4,10 +4,11 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, Deadline, EventKind, QueuePair as _};
 use rdmacm_rsocket::How;
 use rdmacm_verbs::RemoteAccessRegion;
@@ -98,7 +99,7 @@ impl StreamConnection {
     }
 
     pub(crate) fn timeouts(&self) -> MutexGuard<'_, Timeouts> {
-        self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timeouts.lock()
     }
 
     pub(super) fn keep_alive_due(&self) -> Option<Instant> {

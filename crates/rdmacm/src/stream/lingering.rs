@@ -1,10 +1,11 @@
 //! Streams that were dropped before all that was written has arrived.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::Deadline;
 
 use super::connection::{LAST_ACKNOWLEDGEMENT, StreamConnection};
@@ -90,7 +91,7 @@ impl LingeringStreams {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
+
+use parking_lot::Mutex;
 
 use super::descriptor::Descriptor;
 use super::handle::StreamHandle;
@@ -93,7 +95,7 @@ impl PendingHandshakes {
 
     fn switch(&self, ids: &ListeningIds, readiness: &ListenerReadiness, is_nonblocking: bool) {
         let switching = &readiness.switching;
-        let _switching = switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let _switching = switching.lock();
         if readiness.is_nonblocking() == is_nonblocking {
             return;
         }

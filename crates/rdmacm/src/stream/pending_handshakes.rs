@@ -2,10 +2,11 @@
 
 use std::future::Future as _;
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{ConnParam, Deadline, Error};
 
 use super::handle::StreamHandle;
@@ -197,7 +198,7 @@ impl PendingHandshakes {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rdmacm_core::{
     AccessFlags, DepthLimits, IdHandle, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _,
     Transport as Fabric,
@@ -81,11 +82,6 @@ pub(super) enum Transferred {
     NoMapEntry,
     /// The stream has failed.
     Failed(StreamFailure),
-}
-
-/// Each statement leaves what is locked consistent, so it is after a panic as well.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StreamQueuePair {
@@ -225,7 +221,7 @@ impl StreamQueuePair {
 
     /// This side's handshake.
     pub(super) fn handshake(&self) -> Handshake {
-        let receive = lock(&self.receive);
+        let receive = self.receive.lock();
         Handshake {
             byte_order: ByteOrder::NATIVE,
             credits: self.options.window(),
@@ -237,22 +233,22 @@ impl StreamQueuePair {
 
     /// The peer's handshake has arrived, before anything else of it was handled.
     pub(super) fn connected(&self, peer: &Handshake) {
-        lock(&self.receive).receiver.connected(peer);
+        self.receive.lock().receiver.connected(peer);
         let sender = Sender::new(self.transport, peer, self.options.sends);
-        lock(&self.send).sender = Some(sender);
+        self.send.lock().sender = Some(sender);
     }
 
     /// The connection is established. On iWARP the accepting side waits until the connecting
     /// side has sent something.
     pub(super) fn established(&self, has_connected: bool) {
-        lock(&self.send).may_send |= has_connected || !self.is_iwarp();
+        self.send.lock().may_send |= has_connected || !self.is_iwarp();
         self.poll();
     }
 
     /// Closes one direction or both, and tells the peer.
     pub(super) fn shut_down(&self, how: How) {
         let mut wakers = Wakers::default();
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         let mut status = self.status();
         let control = status.shutdown.close(how);
         status.wake_all(&mut wakers);
@@ -283,7 +279,7 @@ impl StreamQueuePair {
     /// Whether all that was posted has completed.
     pub(super) fn is_flushed(&self) -> bool {
         let mut wakers = Wakers::default();
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         self.poll_sends(&mut send, &mut wakers);
         let is_idle = send.is_idle();
         drop(send);
@@ -293,7 +289,7 @@ impl StreamQueuePair {
 
     /// How many bytes were written and not acknowledged.
     pub(super) fn unacknowledged(&self) -> u64 {
-        lock(&self.send).unacknowledged()
+        self.send.lock().unacknowledged()
     }
 
     pub(super) fn status(&self) -> StatusGuard<'_> {
@@ -325,7 +321,7 @@ impl StreamQueuePair {
     /// one detects a dead peer as well.
     pub(super) fn send_keep_alive(&self, now: Instant) {
         let mut wakers = Wakers::default();
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         self.poll_sends(&mut send, &mut wakers);
         let mut status = self.status();
         status.keep_alive.advance(now);

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::connection::StreamConnection;
 use super::descriptor::Descriptor;
@@ -63,11 +65,8 @@ impl Readiness {
         }))
     }
 
-    /// Each statement leaves the directions consistent, so it is after a panic as well.
     fn directions(&self) -> MutexGuard<'_, Directions> {
-        self.directions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.directions.lock()
     }
 
     /// Makes the descriptor readable or not.

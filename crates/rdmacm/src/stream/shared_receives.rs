@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use rdmacm_rsocket::ProtocolError;
 use rdmacm_verbs::{Completion, CompletionQueue, Result, SgList, SharedReceiveQueue, SrqOptions};
 
@@ -49,16 +50,16 @@ struct OpenReceives(Mutex<Vec<Weak<SharedReceives>>>);
 
 impl MessageQueue {
     pub(super) fn has_messages(&self) -> bool {
-        !lock(&self.messages).is_empty()
+        !self.messages.lock().is_empty()
     }
 
     fn take(&self) -> Option<Completion> {
-        lock(&self.messages).pop_front()
+        self.messages.lock().pop_front()
     }
 
     /// Adds a message, if there is room.
     fn add(&self, message: Completion) -> bool {
-        let mut messages = lock(&self.messages);
+        let mut messages = self.messages.lock();
         let has_room = messages.len() < self.max_messages;
         if has_room {
             messages.push_back(message);
@@ -75,7 +76,7 @@ impl SharedReceives {
         size: u32,
     ) -> Result<Arc<Self>> {
         let open = event_loop.extensions().get_or_default::<OpenReceives>();
-        let mut open = lock(&open.0);
+        let mut open = open.0.lock();
         open.retain(|one| one.strong_count() > 0);
         let mut all = open.iter().filter_map(Weak::upgrade);
         let known = all.find(|one| one.size == size && Arc::ptr_eq(&one.device, device));
@@ -137,7 +138,9 @@ impl SharedReceives {
             max_messages: usize::try_from(max_messages).unwrap_or(usize::MAX),
             messages: Mutex::default(),
         });
-        lock(&self.message_queues).insert(qp_number, Arc::clone(&queue));
+        self.message_queues
+            .lock()
+            .insert(qp_number, Arc::clone(&queue));
         queue
     }
 
@@ -149,7 +152,7 @@ impl SharedReceives {
 
     /// The queue pair was destroyed. Another one may have its number by now.
     pub(super) fn remove(&self, qp_number: u32, queue: &Arc<MessageQueue>) {
-        let mut message_queues = lock(&self.message_queues);
+        let mut message_queues = self.message_queues.lock();
         let known = message_queues.get(&qp_number);
         if known.is_some_and(|known| Arc::ptr_eq(known, queue)) {
             message_queues.remove(&qp_number);
@@ -206,7 +209,7 @@ impl SharedReceives {
     /// Dispatches the messages that have arrived, about as many as there are requests. The
     /// caller looks into its own queue afterwards.
     fn dispatch(&self, own: Option<&Arc<MessageQueue>>, wakers: &mut Wakers) -> Result<()> {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         for _ in 0..=self.requests.capacity().div_ceil(MAX_COMPLETIONS) {
             let polled = self
                 .completions
@@ -229,7 +232,9 @@ impl SharedReceives {
         own: Option<&Arc<MessageQueue>>,
         wakers: &mut Wakers,
     ) {
-        let queue = lock(&self.message_queues)
+        let queue = self
+            .message_queues
+            .lock()
             .get(&message.qp_number())
             .cloned();
         let Some(queue) = queue else {
@@ -263,7 +268,7 @@ impl SharedReceives {
     }
 
     fn wake_all(&self) {
-        let message_queues: Vec<_> = lock(&self.message_queues).values().cloned().collect();
+        let message_queues: Vec<_> = self.message_queues.lock().values().cloned().collect();
         for stream in message_queues
             .iter()
             .filter_map(|queue| queue.stream.upgrade())
@@ -291,9 +296,4 @@ impl Drop for SharedReceives {
         self.device.remove_queue_pair(self.completions.token());
         self.set_armed(false);
     }
-}
-
-/// Each statement leaves what is locked consistent, so it is after a panic as well.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

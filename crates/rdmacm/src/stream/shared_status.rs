@@ -1,7 +1,6 @@
 //! A stream's status, and what is read of it without its lock.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::PoisonError;
 
 use super::status::Status;
 use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering};
@@ -31,10 +30,9 @@ impl SharedStatus {
         }
     }
 
-    /// Each statement leaves the status consistent, so it is after a panic as well.
     pub(super) fn lock(&self) -> StatusGuard<'_> {
         StatusGuard {
-            status: self.status.lock().unwrap_or_else(PoisonError::into_inner),
+            status: self.status.lock(),
             flags: &self.flags,
         }
     }

@@ -10,8 +10,9 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_verbs::{Call, GidEntry, UverbsFile};
 
 use super::command::{self, ContextKey};
@@ -49,9 +50,7 @@ impl SimVerbsFile {
     }
 
     fn descriptors(&self) -> MutexGuard<'_, BTreeMap<u32, OwnedFd>> {
-        self.descriptors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.descriptors.lock()
     }
 }
 

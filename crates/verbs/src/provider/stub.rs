@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateQpResponse, CreateSrq,
     CreateSrqResponse, DriverId, GetContextResponse, RegMr, RegMrResponse, Sge as AbiSge, WcOpcode,
@@ -214,7 +215,7 @@ impl Stub {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn next_handle(&self) -> u32 {

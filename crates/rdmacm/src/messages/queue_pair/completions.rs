@@ -1,6 +1,6 @@
 //! Polling the completion queues.
 
-use std::sync::MutexGuard;
+use parking_lot::MutexGuard;
 
 use rdmacm_verbs::{Error, SgList, WorkId};
 

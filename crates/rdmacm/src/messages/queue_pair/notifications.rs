@@ -1,7 +1,9 @@
 //! Notifications of completions, and who waits for them.
 
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
+
+use parking_lot::MutexGuard;
 
 use super::{MessageQueuePair, Side};
 use crate::event_loop::{EventLoop, WaitingThread};

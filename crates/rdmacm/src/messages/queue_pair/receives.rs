@@ -1,8 +1,8 @@
 //! Posting receive requests.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rdmacm_verbs::{Buffer, Result, SgList};
 
 use super::MessageQueuePair;
@@ -40,9 +40,8 @@ impl ReceiveRequests {
         self.posted.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Each statement leaves it consistent, so it is after a panic as well.
     fn returned(&self) -> MutexGuard<'_, Vec<SgList>> {
-        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+        self.returned.lock()
     }
 }
 

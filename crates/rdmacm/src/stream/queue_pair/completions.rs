@@ -4,7 +4,7 @@ use rdmacm_core::QueuePair as _;
 use rdmacm_rsocket::{Control, Message, ProtocolError, Received, Transport};
 use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
 
-use super::{MESSAGE_SIZE, StreamQueuePair, lock};
+use super::{MESSAGE_SIZE, StreamQueuePair};
 use crate::messages::{Failure, Side};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
@@ -21,9 +21,9 @@ pub(super) const ALL: usize = usize::MAX;
 impl StreamQueuePair {
     /// Handles what has completed in both queues.
     pub(super) fn poll_all(&self, wakers: &mut Wakers) {
-        let mut receive = lock(&self.receive);
+        let mut receive = self.receive.lock();
         self.poll_receives(&mut receive, ALL, wakers);
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         self.poll_sends(&mut send, wakers);
         drop(send);
         self.update_peer(&mut receive, wakers);
@@ -118,7 +118,7 @@ impl StreamQueuePair {
         match received {
             Some(Received::Map(index)) => {
                 let entry = receive.map_entry(index);
-                lock(&self.send).peer_maps.set(index, entry);
+                self.send.lock().peer_maps.set(index, entry);
             }
             Some(Received::Data(_)) => {}
             None => return self.handle_control(receive, message, may_announce, wakers),
@@ -132,7 +132,7 @@ impl StreamQueuePair {
         if !self.is_iwarp() {
             return;
         }
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         send.is_answer_due = true;
         if !std::mem::replace(&mut send.may_send, true) {
             self.status().wake_all(wakers);
@@ -149,7 +149,7 @@ impl StreamQueuePair {
         may_announce: bool,
         wakers: &mut Wakers,
     ) -> Result<(), ProtocolError> {
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         let waited_for_peer = send.waits_for_peer();
         match message {
             Message::Credits(limit) => {
@@ -179,7 +179,7 @@ impl StreamQueuePair {
     /// Sends the updates that are due, unless the peer sends no more.
     pub(super) fn update_peer(&self, receive: &mut ReceiveState, wakers: &mut Wakers) {
         while receive.receiver.is_update_due() {
-            let mut send = lock(&self.send);
+            let mut send = self.send.lock();
             let requests = receive.receiver.requests_per_update();
             if self.sends_no_updates() || !self.has_room_for_update(&mut send, requests, wakers) {
                 return;

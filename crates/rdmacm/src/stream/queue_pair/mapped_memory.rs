@@ -3,7 +3,7 @@
 use rdmacm_core::AccessFlags;
 use rdmacm_verbs::{RemoteAccessRegion, Result};
 
-use super::{StreamQueuePair, Transferred, lock};
+use super::{StreamQueuePair, Transferred};
 
 impl StreamQueuePair {
     /// Registers memory that the peer may write.
@@ -14,7 +14,7 @@ impl StreamQueuePair {
 
     /// Whether the peer has room for another mapped region.
     pub(in crate::stream) fn has_map_entry(&self) -> bool {
-        lock(&self.send).has_map_entry()
+        self.send.lock().has_map_entry()
     }
 
     /// Tells the peer of memory that it may write at an offset; `None` if that must wait.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rdmacm_verbs::RemoteAccessRegion;
 
-use super::{StreamQueuePair, Transferred, lock};
+use super::{StreamQueuePair, Transferred};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_state::{Reading, ReceiveState};
 use crate::stream::status::{StreamInterest, Wakers};
@@ -18,7 +18,7 @@ impl StreamQueuePair {
         if may_have_come || !self.status.is_open() {
             return false;
         }
-        let receiver = &lock(&self.receive).receiver;
+        let receiver = &self.receive.lock().receiver;
         receiver.readable() == 0 && !receiver.is_update_due()
     }
 
@@ -28,7 +28,7 @@ impl StreamQueuePair {
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Transferred> {
-        let mut receive = lock(&self.receive);
+        let mut receive = self.receive.lock();
         let readable = receive.receiver.readable() as usize;
         let has_bytes = readable > 0;
         let has_come = self.has_completions(StreamInterest::Readable);
@@ -43,7 +43,7 @@ impl StreamQueuePair {
             let wanted = reading.wanted(into);
             self.poll_receives(&mut receive, wanted, &mut wakers);
             if self.receives.is_shared() {
-                self.poll_sends(&mut lock(&self.send), &mut wakers);
+                self.poll_sends(&mut self.send.lock(), &mut wakers);
             }
         }
         let outcome = self.read_in(&mut receive, reading, into);
@@ -88,7 +88,7 @@ impl StreamQueuePair {
 
     /// Where the bytes are that have arrived and follow each other in memory.
     pub(in crate::stream) fn received_part(&self) -> (&RemoteAccessRegion, Range<usize>) {
-        let (offset, length) = lock(&self.receive).receiver.next_bytes();
+        let (offset, length) = self.receive.lock().receiver.next_bytes();
         self.peer_memory.ring_part(offset, length)
     }
 
@@ -96,7 +96,7 @@ impl StreamQueuePair {
     /// enough of it is free.
     pub(in crate::stream) fn consume(&self, bytes: usize) {
         let mut wakers = Wakers::default();
-        let mut receive = lock(&self.receive);
+        let mut receive = self.receive.lock();
         // No more than have arrived, which is 32 bits.
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         receive.receiver.consume(bytes);

@@ -2,14 +2,14 @@
 
 use rdmacm_verbs::{Buffer, Result};
 
-use super::{StreamQueuePair, Transferred, lock};
+use super::{StreamQueuePair, Transferred};
 use crate::stream::send_state::MAX_WRITE;
 
 impl StreamQueuePair {
     /// Registers the buffers, if there are none: two or more, so that one is filled while
     /// another one is under way.
     pub(in crate::stream) fn make_send_buffers(&self) -> Result<()> {
-        if lock(&self.send).buffers.are_made() {
+        if self.send.lock().buffers.are_made() {
             return Ok(());
         }
         let bytes = self.options.send_buffer;
@@ -19,7 +19,7 @@ impl StreamQueuePair {
             .allocate(bytes as usize)?;
         let size = bytes.div_ceil(2).min(MAX_WRITE);
         let buffers = memory.into_chunks(size as usize);
-        lock(&self.send).buffers.fill(buffers);
+        self.send.lock().buffers.fill(buffers);
         Ok(())
     }
 
@@ -56,6 +56,6 @@ impl StreamQueuePair {
     }
 
     pub(in crate::stream) fn give_back(&self, buffer: Buffer) {
-        lock(&self.send).buffers.give_back(buffer);
+        self.send.lock().buffers.give_back(buffer);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::{StreamQueuePair, lock};
+use super::StreamQueuePair;
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::{CompletionHandler, Side};
 use crate::stream::failure::StreamFailure;
@@ -112,7 +112,7 @@ impl StreamQueuePair {
         let (mut sends, receives) = match interest {
             StreamInterest::Readable => (false, true),
             StreamInterest::Writable => {
-                let waits_for_peer = lock(&self.send).waits_for_peer();
+                let waits_for_peer = self.send.lock().waits_for_peer();
                 (!waits_for_peer, waits_for_peer)
             }
             StreamInterest::Flushed => (true, false),
@@ -176,9 +176,9 @@ impl StreamQueuePair {
     /// Removes a waiter. If it was woken for something, another one is woken instead.
     pub(in crate::stream) fn deregister(&self, interest: StreamInterest, key: u64) {
         let is_ready = match interest {
-            StreamInterest::Readable => lock(&self.receive).receiver.readable() > 0,
-            StreamInterest::Writable => lock(&self.send).is_writable(),
-            StreamInterest::Flushed => lock(&self.send).is_idle(),
+            StreamInterest::Readable => self.receive.lock().receiver.readable() > 0,
+            StreamInterest::Writable => self.send.lock().is_writable(),
+            StreamInterest::Flushed => self.send.lock().is_idle(),
             // All of them were woken.
             StreamInterest::Progress => false,
         };
@@ -195,7 +195,7 @@ impl StreamQueuePair {
 
     /// After a read of a thread that was woken: wakes another reader if there is more to read.
     pub(in crate::stream) fn wake_next_reader(&self) {
-        if !self.status.has_waiters() || lock(&self.receive).receiver.readable() == 0 {
+        if !self.status.has_waiters() || self.receive.lock().receiver.readable() == 0 {
             return;
         }
         let mut wakers = Wakers::default();

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use super::completions::ALL;
-use super::{StreamQueuePair, Transferred, lock};
+use super::{StreamQueuePair, Transferred};
 use crate::stream::failure::StreamFailure;
 use crate::stream::send_state::SendState;
 use crate::stream::slices::Slices;
@@ -31,13 +31,13 @@ impl StreamQueuePair {
         post: impl FnOnce(&mut SendState) -> Result<Option<Transferred>, StreamFailure>,
     ) -> Option<Transferred> {
         let mut wakers = Wakers::default();
-        let mut send = lock(&self.send);
+        let mut send = self.send.lock();
         let mut is_writable = send.is_writable();
         // Mostly the peer has sent nothing, and there is room.
         if !is_writable || self.receives.has_any() {
             drop(send);
             self.hear_peer(is_writable, &mut wakers);
-            send = lock(&self.send);
+            send = self.send.lock();
             is_writable = send.is_writable();
         }
         let mut outcome = self.refused_write();
@@ -79,9 +79,9 @@ impl StreamQueuePair {
     /// reads; one that is about to wait must know.
     fn hear_peer(&self, is_writable: bool, wakers: &mut Wakers) {
         let receive = if is_writable {
-            self.receive.try_lock().ok()
+            self.receive.try_lock()
         } else {
-            Some(lock(&self.receive))
+            Some(self.receive.lock())
         };
         if let Some(mut receive) = receive {
             self.poll_receives(&mut receive, ALL, wakers);
