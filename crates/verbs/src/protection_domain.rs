@@ -58,10 +58,10 @@ impl ProtectionDomain {
         Buffer::allocate(self, length)
     }
 
-    /// Registers these bytes as a buffer, without a copy. On siw, do not
-    /// [read](crate::SendOperation::Read) into it from a peer that is not trusted: a hostile one can
-    /// make it write beyond it, to the end of its last page, where the allocator may have put anything. Read
-    /// into memory that was [allocated](Self::allocate). Source: `ibv_reg_mr(3)`.
+    /// Registers these bytes as a buffer, without a copy. siw does not
+    /// [read](crate::SendOperation::Read) into it: a hostile peer could make it write beyond it,
+    /// to the end of its last page, where the allocator may have put anything. Read into memory
+    /// that was [allocated](Self::allocate). Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with the bytes.
@@ -95,8 +95,9 @@ impl ProtectionDomain {
     ///
     /// # Safety
     /// Until the region is deregistered, requests of this domain's queue pairs and, according
-    /// to `access`, their peers read and write the memory at any time. Dropping the region
-    /// may fail to deregister it. The caller guarantees that this is sound.
+    /// to `access`, their peers read and write the memory at any time. On siw each peer that has
+    /// the key can read it. Dropping the region may fail to deregister it, which
+    /// [`RawRegion::deregister`] reports. The caller guarantees that this is sound.
     #[expect(unsafe_code, reason = "passes on the caller's guarantee")]
     #[doc(alias = "ibv_reg_mr")]
     pub unsafe fn register_raw(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType, Transport};
 use zerocopy::FromZeros as _;
@@ -56,6 +57,8 @@ pub struct QueuePair {
     receive_queue: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
     qp_status: Arc<QpStatus>,
+    /// Held by a move that refuses requests.
+    stopping: Mutex<()>,
     sends: SendQueue,
     receives: Option<ReceiveQueue>,
     destroyed: bool,
@@ -150,6 +153,8 @@ impl QueuePair {
             // A thread of the parent may have been posting at the fork.
             return Err(self.context().gone());
         }
+        // One at a time: one that fails accepts requests again.
+        let _stopping = stops.then(|| self.stopping.lock());
         let before = stops.then(|| self.refuse_requests());
         if let Err(error) = self.context().uverbs().ask(operation, &request) {
             if let Some(before) = &before {
@@ -302,11 +307,18 @@ impl QueuePair {
             return Vec::new();
         }
         let destroyed = self.context().uverbs().destroy_qp(self.handle);
-        let mut outstanding = self.send_queue.dismiss(self.sends.index(), None);
+        let dismiss = |queue: &CompletionQueue, index, number| {
+            if destroyed {
+                queue.dismiss(index, number)
+            } else {
+                queue.abandon(index)
+            }
+        };
+        let mut outstanding = dismiss(&self.send_queue, self.sends.index(), None);
         let receives = self.receives.as_ref().map(ReceiveQueue::index);
         let shared = self.shared.as_ref().map(SharedReceiveQueue::index);
         if let Some(index) = receives.or(shared) {
-            let mut others = self.receive_queue.dismiss(index, Some(self.number));
+            let mut others = dismiss(&self.receive_queue, index, Some(self.number));
             if !others.is_empty() {
                 outstanding.append(&mut others);
             }

@@ -8,8 +8,8 @@ pub(crate) struct RequestId {
     pub(crate) number: u32,
 }
 
-/// Where a completion queue finds a work queue. A place is used again after its queue pair was
-/// destroyed, with another index.
+/// Where a completion queue finds a work queue. A place is used again after the kernel has
+/// destroyed its queue pair, with another index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueIndex(u32);
 

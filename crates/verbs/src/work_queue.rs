@@ -153,7 +153,7 @@ impl QpStatus {
     }
 
     /// The device has refused a doorbell after it had accepted one. It stays as it is if it is
-    /// being reset, or was reset since that doorbell: the reset has discarded the request.
+    /// being reset, which discards the request.
     fn set_unusable(&self) {
         self.replace(READY, BROKEN);
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use rdmacm_abi::uverbs::WorkCompletion;
 
 use super::CompletionQueue;
+use super::credits::CqCredits;
 use super::state::State;
 use crate::completion::WorkId;
 use crate::memory::SgList;
@@ -77,6 +78,23 @@ impl CompletionQueue {
                 memory
             }
         }
+    }
+
+    /// Gives up the work queue of a queue pair that the kernel has not destroyed, and returns the
+    /// memory of its requests. They may still complete: they keep their credits, and no other
+    /// queue gets the index. A shared queue stays as it is.
+    pub(crate) fn abandon(&self, index: QueueIndex) -> Vec<(WorkId, SgList)> {
+        let (Queue::Own(_), Some(mut state)) = (index.queue(), self.state()) else {
+            return Vec::new();
+        };
+        self.take_out(&mut state);
+        state.forget_reports(index);
+        state.take_own(index);
+        let kept = CqCredits::new(0);
+        let queue = state.queues.get(index);
+        let memory = queue.map(|queue| queue.take_all(&kept));
+        state.queues.retire(index);
+        memory.unwrap_or_default()
     }
 
     fn dismiss_own(&self, state: &mut State, index: QueueIndex) -> Vec<(WorkId, SgList)> {

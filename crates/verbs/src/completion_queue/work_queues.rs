@@ -180,6 +180,13 @@ impl WorkQueues {
         }
     }
 
+    /// Removes a queue pair's queue, whose index is not used again.
+    pub(super) fn retire(&mut self, index: QueueIndex) {
+        if let Some((_, place)) = self.place(index) {
+            place.queue = None;
+        }
+    }
+
     /// Removes a queue pair of a shared queue. Returns the queue and its credits if no queue pair
     /// uses it any more.
     pub(super) fn remove_shared(&mut self, token: u32) -> Option<(AnyWorkQueue, u32)> {

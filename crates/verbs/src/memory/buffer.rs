@@ -126,6 +126,11 @@ impl Buffer {
         Sge::with_buffer(self, range)
     }
 
+    /// Whether it is memory of the caller that was registered.
+    pub(super) fn is_from_box(&self) -> bool {
+        self.region.memory().is_from_box()
+    }
+
     /// The domain it is registered in.
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {

@@ -131,9 +131,14 @@ impl Heap {
         unsafe { slice::from_raw_parts_mut(pointer.as_ptr(), length) }
     }
 
+    /// Whether they came from a box, which may share its pages with other memory of the process.
+    pub(super) fn is_from_box(&self) -> bool {
+        self.layout.align() == 1
+    }
+
     /// The bytes as a box; without a copy if they came from one.
     pub(super) fn into_boxed(self) -> Box<[u8]> {
-        if self.layout.align() != 1 {
+        if !self.is_from_box() {
             // SAFETY: `self` is owned, so nothing else accesses the memory.
             return unsafe { self.bytes(0, self.len()) }.into();
         }

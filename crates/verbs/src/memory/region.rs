@@ -171,7 +171,10 @@ impl<M: Memory> Drop for Region<M> {
 #[derive(Debug)]
 #[doc(alias = "ibv_mr", alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
 #[must_use = "dropping it deregisters the memory"]
-pub struct RawRegion(Registration);
+pub struct RawRegion {
+    registration: Registration,
+    is_deregistered: bool,
+}
 
 impl RawRegion {
     pub(crate) fn register(
@@ -180,27 +183,48 @@ impl RawRegion {
         length: usize,
         access: AccessFlags,
     ) -> Result<Self> {
-        Registration::new(domain, address, length, access).map(Self)
+        let registration = Registration::new(domain, address, length, access)?;
+        Ok(Self {
+            registration,
+            is_deregistered: false,
+        })
     }
 
     /// The key for local requests.
     #[must_use]
     #[doc(alias = "lkey")]
     pub fn local_key(&self) -> u32 {
-        self.0.local_key()
+        self.registration.local_key()
     }
 
     /// The key for peers.
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn remote_key(&self) -> u32 {
-        self.0.remote_key()
+        self.registration.remote_key()
+    }
+
+    /// Deregisters the memory. Source: `ibv_dereg_mr(3)`.
+    ///
+    /// # Errors
+    /// The region, if the kernel refuses, or in a forked child: requests and peers may still use
+    /// the memory.
+    #[doc(alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
+    pub fn deregister(mut self) -> Result<(), Self> {
+        self.is_deregistered = self.registration.deregister();
+        if self.is_deregistered {
+            Ok(())
+        } else {
+            Err(self)
+        }
     }
 }
 
 impl Drop for RawRegion {
     fn drop(&mut self) {
-        // If this fails, the caller is responsible for the memory.
-        self.0.deregister();
+        if !self.is_deregistered {
+            // If this fails, the caller is responsible for the memory.
+            self.registration.deregister();
+        }
     }
 }

@@ -73,9 +73,12 @@ impl Sge {
     /// [`RawRegion`](super::RawRegion).
     ///
     /// # Safety
-    /// From posting until its completion is polled, or the queue pair is destroyed, the
-    /// device reads this memory, or writes to it if the request does. The caller guarantees
-    /// that the memory exists, and that no other access to it makes this unsound.
+    /// From posting until this entry comes back, in a [`Completion`](crate::Completion) or from
+    /// [`QueuePair::destroy`](crate::QueuePair::destroy), the device reads this memory, or writes
+    /// to it if the request does; in a shared receive queue, until then or until the context's
+    /// file is closed. Dropping a queue pair is not enough: the kernel may refuse to destroy it.
+    /// On siw a read may also write behind it, up to the end of the region's last page. The caller
+    /// guarantees that the memory exists, and that no other access to it makes this unsound.
     #[must_use]
     #[doc(alias = "ibv_sge")]
     pub unsafe fn raw(address: u64, length: u32, key: u32) -> Self {
@@ -139,6 +142,12 @@ impl Sge {
             Part::Buffer { .. } | Part::Raw(_) => true,
             Part::Region { memory, .. } => memory.access().contains(AccessFlags::LOCAL_WRITE),
         }
+    }
+
+    /// Whether it is a part of bytes that a caller has registered, whose pages may hold other
+    /// memory of the process.
+    pub(crate) fn shares_pages(&self) -> bool {
+        matches!(&self.0, Part::Buffer { buffer, .. } if buffer.is_from_box())
     }
 
     /// The entry for the device.

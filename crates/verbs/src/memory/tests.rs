@@ -43,6 +43,24 @@ fn buffers_have_pages_of_their_own_if_reads_are_overrun() {
 }
 
 #[test]
+#[expect(unsafe_code, reason = "registers memory that outlives the region")]
+fn a_raw_region_that_is_not_deregistered_is_returned() {
+    let (device, domain) = domain();
+    let memory = [0_u8; 8];
+    let address = memory.as_ptr().expose_provenance() as u64;
+    let access = AccessFlags::LOCAL_WRITE;
+    // SAFETY: the device accesses no memory.
+    let region = unsafe { domain.register_raw(address, memory.len(), access) };
+    let region = region.unwrap();
+    device.refuse(true);
+    let region = region.deregister().unwrap_err();
+    device.refuse(false);
+    assert!(region.deregister().is_ok());
+    assert_ne!(device.command_bytes(), 0);
+    drop(domain);
+}
+
+#[test]
 fn split_off_returns_a_separate_buffer() {
     let (_device, domain) = domain();
     let mut first = filled(&domain, 9);

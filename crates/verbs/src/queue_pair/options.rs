@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{CreateQp, CreateQpResponse};
 use rdmacm_core::QpType;
@@ -367,6 +368,7 @@ impl QpOptions {
             receive_queue,
             shared: self.shared.clone(),
             qp_status,
+            stopping: Mutex::new(()),
             sends,
             receives,
             destroyed: false,

@@ -120,6 +120,37 @@ fn requests_that_need_not_be_reported_are_not_outstanding() {
     }
 }
 
+/// The device may complete its requests when other queue pairs have been made and destroyed.
+#[test]
+fn the_requests_of_a_queue_pair_that_is_not_destroyed_stay_its_own() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let queue = context.create_completion_queue(8).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.receive_queue(&queue);
+    let create = || options.create(&context).unwrap();
+    let queue_pair = create();
+    queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    let number = queue_pair.number();
+    device.refuse(true);
+    drop(queue_pair);
+    device.refuse(false);
+    // As many as there are indices of a place.
+    for _ in 0..510 {
+        drop(create());
+        device.command_bytes();
+    }
+    let queue_pair = create();
+    queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    let [first, second] = device.receives().try_into().unwrap();
+    device.complete_receive(first, number);
+    assert!(queue.poll().unwrap().is_none());
+    assert!(queue.reserve(6, 0) && !queue.reserve(1, 0));
+    device.complete_receive(second, queue_pair.number());
+    assert!(queue.poll().unwrap().is_some());
+    assert!(queue.reserve(1, 0) && !queue.reserve(1, 0));
+}
+
 #[test]
 fn a_reset_that_is_refused_changes_nothing() {
     let device = Stub::new(true);
@@ -168,6 +199,7 @@ fn a_reset_refuses_requests_and_waits_for_those_that_are_being_posted() {
             std::thread::yield_now();
         }
         assert!(queue_pair.is_broken(), "it refuses requests");
+        assert!(queue_pair.stopping.is_locked(), "another move waits");
         assert!(queue_pair.post_send(request).is_err());
         assert!(queue_pair.post_sends(&mut several).is_err());
         drop(posting);
@@ -197,12 +229,14 @@ fn a_request_that_was_checked_before_a_reset_is_refused_after_it() {
 fn a_doorbell_that_is_refused_after_a_reset_does_not_break_the_queue_pair() {
     let device = Stub::new(true);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
-    queue_pair.post_send(send(&queue_pair)).unwrap();
+    let discarded = queue_pair.post_send(send(&queue_pair)).unwrap();
     to(&queue_pair, QpState::RESET);
-    queue_pair.sends.note_refused_doorbell();
+    queue_pair.sends.note_refused_doorbell(discarded.number);
     assert!(!queue_pair.is_broken());
-    queue_pair.post_send(send(&queue_pair)).unwrap();
-    queue_pair.sends.note_refused_doorbell();
+    let work = queue_pair.post_send(send(&queue_pair)).unwrap();
+    queue_pair.sends.note_refused_doorbell(discarded.number);
+    assert!(!queue_pair.is_broken());
+    queue_pair.sends.note_refused_doorbell(work.number);
     assert!(queue_pair.is_broken());
 }
 
@@ -297,6 +331,28 @@ fn invalid_requests_are_refused() {
     let others = other.allocate(8).unwrap();
     let domain = "its memory is registered in another protection domain";
     assert_eq!(refused(SendOperation::Send, others.into()), domain);
+}
+
+/// On siw a hostile peer could write behind it.
+#[test]
+fn siw_does_not_read_into_memory_of_the_allocator() {
+    for (transport, is_refused) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
+        let device = Stub::with_transport(transport);
+        let caps = QpCaps {
+            max_send_wr: 4,
+            ..CAPS
+        };
+        let (queue_pair, _queue) = device.queue_pair(caps, 8);
+        let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
+        let post = |operation, memory: Buffer| {
+            let posted = queue_pair.post_send(SendRequest::new(operation, memory));
+            posted.is_err()
+        };
+        let boxed = || queue_pair.protection_domain().register([7; 8]).unwrap();
+        assert_eq!(post(SendOperation::Read(remote), boxed()), is_refused);
+        assert!(!post(SendOperation::Read(remote), memory(&queue_pair)));
+        assert!(!post(SendOperation::Write(remote), boxed()));
+    }
 }
 
 #[test]

@@ -128,6 +128,12 @@ impl<R> Producer<R> {
         self.next().wrapping_sub(head)
     }
 
+    /// Whether the request with this number is in it.
+    pub(super) fn holds(&self, number: u32) -> bool {
+        let ahead = self.next().wrapping_sub(number);
+        ahead != 0 && ahead <= self.len()
+    }
+
     /// How many requests it has room for.
     pub(super) fn free(&self) -> u32 {
         self.capacity - self.len()

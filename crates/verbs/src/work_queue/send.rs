@@ -284,15 +284,16 @@ impl SendQueue {
         let uverbs = self.parts.domain.context().uverbs();
         match uverbs.try_doorbell(self.parts.handle) {
             Some(Ok(())) => Ok(u64::from(number)),
-            failed => Err(self.refused_doorbell(failed)),
+            failed => Err(self.refused_doorbell(number, failed)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn refused_doorbell<'a>(&self, failed: Option<io::Result<()>>) -> Refused<'a> {
+    fn refused_doorbell<'a>(&self, number: u32, failed: Option<io::Result<()>>) -> Refused<'a> {
         let uverbs = self.parts.domain.context().uverbs();
-        let error = self.broken(uverbs.doorbell_failed(failed));
+        let error = uverbs.doorbell_failed(failed);
+        self.note_refused_doorbell(number);
         Box::new(PostError::new(error, None))
     }
 
@@ -320,16 +321,21 @@ impl SendQueue {
         drop(state);
         match self.ring_doorbell() {
             Ok(()) => Ok(WorkIds::new(self.parts.token, first, next)),
-            Err(error) => Err(self.broken(error)),
+            Err(error) => {
+                self.note_refused_doorbell(next.wrapping_sub(1));
+                Err(error)
+            }
         }
     }
 
-    /// The device refused the doorbell of requests that are in the queue: it would not
-    /// process later ones either.
+    /// The device has refused the doorbell of the request with this number: it would not process
+    /// later ones either. A request that is not in the queue any more was discarded by a reset.
     #[cold]
-    fn broken(&self, error: Error) -> Error {
-        self.parts.qp_status.set_unusable();
-        error
+    pub(crate) fn note_refused_doorbell(&self, number: u32) {
+        let state = self.state.lock();
+        if state.posted.holds(number) {
+            self.parts.qp_status.set_unusable();
+        }
     }
 
     /// Does the checks that need no lock.
@@ -505,12 +511,6 @@ impl SendQueue {
     #[cfg(test)]
     pub(crate) fn reserve_after_check(&self) -> Result<(), &'static str> {
         self.reserve(&mut self.state.lock(), 1, true)
-    }
-
-    /// What a caller that posts does after the device has refused the doorbell.
-    #[cfg(test)]
-    pub(crate) fn note_refused_doorbell(&self) {
-        self.broken(invalid("refused"));
     }
 }
 

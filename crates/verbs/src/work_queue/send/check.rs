@@ -29,6 +29,8 @@ pub(super) struct Rules {
     operations: Opcodes,
     inline_operations: Opcodes,
     max_read_sges: u32,
+    /// Whether the device may write behind the memory of a read.
+    overruns_reads: bool,
     is_datagram: bool,
     /// The number of its domain if it takes a SEND of one scatter/gather entry, otherwise 0.
     plain_domain: usize,
@@ -54,6 +56,7 @@ impl Rules {
             inline_operations,
             plain_inline_operations,
             max_read_sges: parts.max_sges.min(provider.max_read_sges()),
+            overruns_reads: provider.overruns_reads(),
             is_datagram,
             plain_domain: if takes_plain { parts.domain.id() } else { 0 },
         }
@@ -192,6 +195,9 @@ impl Rules {
         }
         if operation.fetches() {
             fetched(operation, sg_list, sum)?;
+            if self.overruns_reads && sg_list.iter().any(Sge::shares_pages) {
+                return Err("a peer could write behind bytes that were registered: allocate them");
+            }
         }
         Ok(sum)
     }
