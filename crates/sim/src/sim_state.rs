@@ -39,7 +39,11 @@ pub(crate) struct SimState {
 
 /// The state behind its lock.
 #[derive(Debug)]
-pub(crate) struct SharedState(Mutex<SimState>);
+pub(crate) struct SharedState {
+    state: Mutex<SimState>,
+    /// The process that simulates.
+    process: u32,
+}
 
 impl SimState {
     /// Fires the timers that are due.
@@ -79,7 +83,7 @@ impl SimState {
 
 impl SharedState {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(SimState {
+        let state = SimState {
             clock: Clock::new(),
             random: Random::new(0),
             subnet: Subnet::default(),
@@ -88,13 +92,32 @@ impl SharedState {
             waits: Waits::new(),
             users: Users::default(),
             last_communication_id: 0,
-        }))
+        };
+        Self {
+            state: Mutex::new(state),
+            process: std::process::id(),
+        }
     }
 
-    /// The state is consistent between any two statements, so a panic elsewhere
-    /// while it was locked leaves it usable.
+    /// Whether this is a forked child. It has a copy of the state, and shares the rings and
+    /// descriptors with its parent: it must not change them.
+    pub(crate) fn is_in_child(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// A forked child may not give commands, as with the kernel.
+    ///
+    /// # Errors
+    /// `EACCES`.
+    pub(crate) fn check_process(&self) -> io::Result<()> {
+        if self.is_in_child() {
+            return Err(Errno::EACCES.into());
+        }
+        Ok(())
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, SimState> {
-        self.0.lock()
+        self.state.lock()
     }
 
     /// Changes the state, with all that follows at once, and notifies the waiting

@@ -97,6 +97,7 @@ impl SimFile {
 
 impl UcmaFile for SimFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.state.check_process()?;
         self.state.pass_hold(self.key.host, call.number());
         if call.number() == CommandNumber::GET_EVENT {
             return Ok(self.get_event(call)?);
@@ -164,6 +165,9 @@ impl fmt::Debug for SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
+        if self.state.is_in_child() {
+            return;
+        }
         self.state
             .change(|state| destroy::file(state, self.key.host, self.key.serial));
     }

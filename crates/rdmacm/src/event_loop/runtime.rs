@@ -161,9 +161,10 @@ impl EventLoop {
     /// is set already and goes off earlier stays: waits with the same time limit, one after
     /// the other, set it once in that time.
     fn set_alarm(&self, runtime: &RuntimeRegistration, context: &mut Context<'_>) {
-        let mut alarm = runtime.alarm();
         loop {
+            // Without the lock: it wakes tasks.
             self.fire_timers();
+            let mut alarm = runtime.alarm();
             let Some(first) = self.next_alarm() else {
                 if alarm.take().is_some() {
                     runtime.reactor.stop_timer();
@@ -183,6 +184,7 @@ impl EventLoop {
             // A simulated clock moves on request only.
             self.channel().advance_to(first);
             if self.now() < first {
+                drop(alarm);
                 // The runtime's clock is ahead of the channel's: other tasks run first.
                 runtime.waker.wake_by_ref();
                 break;

@@ -121,7 +121,7 @@ impl PendingHandshakes {
             match handshakes.as_mut().poll(context) {
                 Poll::Ready(Ok(outcome)) => return Poll::Ready(Step::after(outcome)),
                 Poll::Ready(Err(Error::DeadlinePassed)) if by != until => {
-                    self.state().expire(event_loop.now());
+                    self.give_up_on_silent_peers(ids);
                     return Poll::Ready(Ok(Step::Again));
                 }
                 Poll::Ready(Err(error)) => {
@@ -183,10 +183,8 @@ impl PendingHandshakes {
     }
 
     pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds) {
-        let mut state = self.state();
-        if !state.pending.is_empty() {
-            state.expire(ids.event_loop().now());
-        }
+        let expired = self.state().expired(ids.event_loop().now());
+        drop(expired);
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -220,12 +218,18 @@ impl State {
         self.waiters.iter().cloned().collect()
     }
 
-    /// Gives up on peers that have not completed their handshake in time.
-    fn expire(&mut self, now: Instant) {
-        self.pending.retain(|one| {
+    /// Takes out the peers that have not completed their handshake in time. They are dropped
+    /// without the lock: the executor that destroys their queue pairs may use this thread.
+    #[must_use]
+    fn expired(&mut self, now: Instant) -> Vec<PendingStream> {
+        let is_expired = |one: &PendingStream| {
             let until = one.attempt().until;
-            until.is_none_or(|until| until > now)
-        });
+            until.is_some_and(|until| until <= now)
+        };
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let (expired, pending) = pending.partition(is_expired);
+        self.pending = pending;
+        expired
     }
 
     /// A handshake with an event, without which the listener goes on meanwhile.

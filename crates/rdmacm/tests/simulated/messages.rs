@@ -14,6 +14,7 @@ mod cancellation;
 mod closing;
 mod commands;
 mod exchange;
+mod forked;
 mod gone_pollers;
 mod iwarp;
 mod keep_alive;

@@ -67,6 +67,7 @@ impl SimVerbsFile {
 //   does the removal of the device, after which commands fail with `EIO`.
 unsafe impl UverbsFile for SimVerbsFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.state.check_process()?;
         self.state.pass_hold(self.key.host, call.number());
         let executed = self
             .state
@@ -112,6 +113,9 @@ impl fmt::Debug for SimVerbsFile {
 
 impl Drop for SimVerbsFile {
     fn drop(&mut self) {
+        if self.state.is_in_child() {
+            return;
+        }
         self.state.change(|state| {
             transition::end_connections_of(state, self.key);
             if let Some(verbs) = state.verbs(self.key.host, self.key.device) {

@@ -66,7 +66,9 @@ impl Connected {
     }
 
     fn start(&self, operation: SendOperation, bytes: &[u8]) {
-        let memory = self.near.protection_domain().register(bytes).unwrap();
+        let domain = self.near.protection_domain();
+        let mut memory = domain.allocate(bytes.len()).unwrap();
+        memory.copy_from_slice(bytes);
         let request = SendRequest::new(operation, memory);
         self.near.post_send(request).unwrap();
     }
