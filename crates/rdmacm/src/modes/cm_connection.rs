@@ -62,8 +62,9 @@ by_mode! {
         /// waits on the node, [`closed`](Self::closed) for example, or
         /// [`Node::drive`](super::Node::drive).
         ///
-        /// Dropping the connection aborts it: what is posted is flushed, the peer is notified, and
-        /// nothing is waited for. [`close`](Self::close) closes it in order.
+        /// Dropping the connection aborts it: requests that have not completed are cancelled and
+        /// their data may be lost, the peer is notified, and nothing is waited for.
+        /// [`close`](Self::close) waits until the peer has replied.
         ///
         /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
         /// open. Only waiting for completions detects the removal, or `Context::check_removal`,
@@ -169,8 +170,10 @@ impl<Q> CmConnection<Q> {
     }
 
     waits! {
-        /// Closes the connection: flushes what is posted, disconnects, and waits until the peer
-        /// has replied. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+        /// Closes the connection: cancels the requests that have not completed, disconnects, and
+        /// waits until the peer has replied. Cancelled requests complete as flushed, and their
+        /// data may not arrive: wait for the completions of your sends first (`next_sent`).
+        /// [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
         awaited {
             ///
             /// If the future is dropped, the connection may be disconnected already.

@@ -65,8 +65,9 @@ by_mode! {
         /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends
         /// that waits on the node, or [`Node::drive`].
         ///
-        /// Dropping the connection aborts it: requests are flushed, the peer is notified, and nothing
-        /// is waited for. [`close`](Self::close) closes it in order.
+        /// Dropping the connection aborts it: requests that have not completed are cancelled and
+        /// their data may be lost, the peer is notified, and nothing is waited for.
+        /// [`close`](Self::close) closes it in order.
         ///
         /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
         /// open. A call that waits on the connection detects the removal and closes the device, but
@@ -591,7 +592,8 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`]: it is still open.
+            /// [`Cause::Deadline`]: it is still open. [`Cause::Device`]: the device refused, and the
+            /// connection is closed.
         }
         pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
             self.inner.event_loop() => self.inner.closed(deadline.into())
@@ -600,8 +602,10 @@ impl Connection {
 
     waits! {
         /// Closes the connection: waits until the messages that were sent before have arrived,
-        /// disconnects, and waits until the peer has replied. Callers that wait for messages
-        /// receive `None`. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+        /// disconnects, and waits until the peer has replied. On iWARP they have arrived when this
+        /// host's TCP has them ([`flush`](Self::flush)), and the peer may miss the last ones: let it
+        /// confirm them before you close. Callers that wait for messages receive `None`.
+        /// [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
         awaited {
             ///
             /// If the future is dropped, the connection may be disconnected already.
@@ -609,9 +613,10 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`] if the peer did not reply in time, [`Cause::Event`] if the
-            /// kernel gave up; if a message was lost, why the connection was closed before.
-            /// Dropping the connection ends it in any case.
+            /// [`Cause::Deadline`]: what was sent had not arrived in time, and the connection is not
+            /// disconnected until it is closed again or dropped; or the peer did not reply in time.
+            /// [`Cause::Event`]: the kernel gave up. If a message was lost: why the connection was
+            /// closed before. Dropping the connection ends it in any case.
             #[doc(alias = "rdma_disconnect")]
         }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
