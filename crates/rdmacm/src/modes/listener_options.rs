@@ -107,8 +107,10 @@ impl ListenerOptions {
         self
     }
 
-    /// How long the queue pairs of accepted connections wait for an acknowledgement, see
-    /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout).
+    /// How long the queue pairs of accepted connections wait for an acknowledgement, as an
+    /// exponent, see [`Connector::ack_timeout`](super::Connector::ack_timeout). By default the
+    /// path of the connecting side decides. The connection manager's timeouts stay as they are.
+    /// An exponent over 31 fails at [`Stage::Listen`](crate::Stage::Listen).
     #[must_use]
     #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT", alias = "rdma_set_option")]
     pub fn ack_timeout(mut self, exponent: u8) -> Self {
