@@ -23,8 +23,8 @@ impl IdHandle {
     /// an [`Established`] event. [`Rejected`], [`Unreachable`] and, on iWARP,
     /// [`ConnectError`] are failures, after which the id cannot connect again. If an
     /// InfiniBand or RoCE peer does not answer, the kernel gives up after more than a
-    /// minute (79.9 s on Linux 7.2), for a service after about 65 s. Destroying the id
-    /// ends the attempt at once.
+    /// minute (on RoCE 74 to 80 s, on Linux 6.1 98 s or more), for a service after 65 s or
+    /// more. Destroying the id ends the attempt at once.
     ///
     /// On iWARP this call connects TCP, which takes minutes if the peer does not answer,
     /// and requires the number of an existing queue pair of the id's device.
