@@ -62,9 +62,10 @@ impl Error {
     }
 
     /// Whether a listener cannot receive connect requests any more, so that waiting for the
-    /// next one is of no use: it was stopped, its device was removed, or siw has closed its
-    /// only socket. Other errors of [`Listener::accept`](crate::Listener::accept) concern a
-    /// single wait.
+    /// next one is of no use: it was stopped, its device was removed, or siw has closed the
+    /// socket of its address. A listener on a wildcard address reports each closed socket once
+    /// ([`Cause::ListenerSocketClosed`]) and waits for other devices, even if none is left. Other
+    /// errors of [`Listener::accept`](crate::Listener::accept) concern a single wait.
     #[must_use]
     pub fn ends_listener(&self) -> bool {
         match &self.0.cause {

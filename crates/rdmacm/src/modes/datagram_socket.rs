@@ -69,18 +69,27 @@ by_mode! {
 }
 
 impl DatagramSocket {
-    /// Opens a socket on the device of an address: `10.1.0.7:7174`. The kernel chooses the
-    /// port if it is 0.
-    ///
-    /// # Errors
-    /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Bind`] if the
-    /// kernel refuses, for a wildcard address, which is of no device, and on iWARP, which has
-    /// no datagrams; [`Stage::QueuePair`]; [`Stage::Listen`].
-    pub fn bind<A>(address: A) -> Result<Self>
-    where
-        A: TryInto<CmAddr>,
-    {
-        Self::options().bind(address)
+    by_mode! {
+        /// Opens a socket on the device of an address: `10.1.0.7:7174`. The kernel chooses the
+        /// port if it is 0.
+        ///
+        /// # Errors
+        /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Bind`] if the
+        /// kernel refuses, for a wildcard address, which is of no device, and on iWARP, which has
+        /// no datagrams; [`Stage::QueuePair`]; [`Stage::Listen`]; [`Stage::Open`], unless the
+        /// options have a node, if the device cannot be opened
+        blocking {
+            /// ([`Node::open`]).
+        }
+        awaited {
+            /// ([`Node::open`]), or the call is not made within the runtime.
+        }
+        pub fn bind<A>(address: A) -> Result<Self>
+        where
+            A: TryInto<CmAddr>,
+        {
+            Self::options().bind(address)
+        }
     }
 
     /// Options to open a socket with.

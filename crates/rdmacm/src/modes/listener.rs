@@ -57,7 +57,15 @@ by_mode! {
         ///
         /// let listener = Listener::bind("[::]:7471")?;
         /// loop {
-        ///     let incoming = listener.accept(Deadline::Never).await?;
+        ///     let incoming = match listener.accept(Deadline::Never).await {
+        ///         Ok(incoming) => incoming,
+        ///         Err(error) if error.ends_listener() => return Err(error),
+        ///         // It concerns one client, and others come.
+        ///         Err(error) => {
+        ///             eprintln!("{error}");
+        ///             continue;
+        ///         }
+        ///     };
         ///     tokio::spawn(async move {
         ///         let connection = incoming.accept().await?;
         ///         while let Some(message) = connection.receive().await? {
@@ -89,18 +97,27 @@ by_mode! {
 }
 
 impl Listener {
-    /// Listens on an address: `10.1.0.7:7471`, `0.0.0.0:7471` for all IPv4 addresses,
-    /// `[::]:7471` for all addresses of both families. The kernel chooses the port if it is 0.
-    ///
-    /// # Errors
-    /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Listen`] if the
-    /// kernel refuses.
-    #[doc(alias = "rdma_bind_addr")]
-    pub fn bind<A>(address: A) -> Result<Self>
-    where
-        A: TryInto<CmAddr>,
-    {
-        Self::options().bind(address)
+    by_mode! {
+        /// Listens on an address: `10.1.0.7:7471`, `0.0.0.0:7471` for all IPv4 addresses,
+        /// `[::]:7471` for all addresses of both families. The kernel chooses the port if it is 0.
+        ///
+        /// # Errors
+        /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Listen`] if the
+        /// kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot
+        /// be opened
+        blocking {
+            /// ([`Node::open`]).
+        }
+        awaited {
+            /// ([`Node::open`]), or the call is not made within the runtime.
+        }
+        #[doc(alias = "rdma_bind_addr")]
+        pub fn bind<A>(address: A) -> Result<Self>
+        where
+            A: TryInto<CmAddr>,
+        {
+            Self::options().bind(address)
+        }
     }
 
     /// Options to listen with.

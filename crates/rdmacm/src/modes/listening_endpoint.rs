@@ -71,7 +71,8 @@ impl ListeningEndpoint {
     /// Listens on the source of a passive result of [`addrinfo`](crate::addrinfo).
     ///
     /// # Errors
-    /// [`Stage::Listen`]: those of [`Listener::bind`].
+    /// [`Stage::QueuePair`] for a result that is not of reliable connections; [`Stage::Listen`]
+    /// for one without a source; those of [`Listener::bind`].
     pub fn bind(info: &AddrInfo, options: &QpOptions) -> Result<Self> {
         check(info)?;
         let source = info

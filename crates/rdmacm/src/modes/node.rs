@@ -59,13 +59,13 @@ impl Node {
         /// Opens the connection manager.
         blocking {}
         awaited {
-            /// Called within the runtime.
+            /// Call it within the runtime; elsewhere it fails with
+            /// [`Cause::Runtime`](crate::Cause::Runtime).
         }
         both {
             ///
             /// # Errors
-            /// [`Stage::Open`]: the device cannot be opened, or the runtime does not watch its
-            /// descriptor.
+            /// [`Stage::Open`]: the device cannot be opened, or its descriptor cannot be watched.
         }
         pub fn open() -> Result<Self> {
             Self::options().open()
