@@ -47,10 +47,16 @@ pub(crate) enum Task {
     /// The server reads what is to be sent from the client's memory and writes it
     /// back to another place there. Either side may be rping.
     ///
+    /// Needs a device of the driver rxe or siw, permission on its /dev/infiniband/uverbsN, and
+    /// locked memory.
+    ///
     /// Exits with 0 if every ping came back, with 1 and the reason otherwise, with 2
     /// for bad usage. A server exits with 1 if a client that it accepted has failed.
     Ping(PingArgs),
     /// Measures bandwidth or latency to a server of the same command.
+    ///
+    /// Needs a device of the driver rxe or siw, permission on its /dev/infiniband/uverbsN, and
+    /// locked memory.
     ///
     /// Exits with 0 if all was measured, with 1 and the reason otherwise, with 2 for
     /// bad usage. A server exits with 1 if a client that it accepted has failed.
@@ -61,6 +67,9 @@ pub(crate) enum Task {
     /// The peer may be any program that uses rsockets or `RdmaStream`. The end of the input
     /// ends the direction to the peer; the command ends when both directions have. If the
     /// input is a terminal, it ends when the peer has ended its direction.
+    ///
+    /// Needs a device of the driver rxe or siw, permission on its /dev/infiniband/uverbsN, and
+    /// locked memory.
     ///
     /// Exits with 0 if all was sent and received, with 1 and the reason otherwise, with 2
     /// for bad usage.
@@ -80,7 +89,8 @@ pub(crate) struct ResolveArgs {
     #[arg(conflicts_with_all = ["sa", "local"])]
     pub(crate) service: Option<String>,
     /// Instead of a node, the InfiniBand service of this name or number (decimal, hexadecimal
-    /// with 0x, or octal with a leading 0), which the subnet administrator knows.
+    /// with 0x, or octal with a leading 0), which the subnet administrator knows. Needs Linux
+    /// 6.18 and an active InfiniBand port.
     #[arg(long, value_name = "SERVICE", conflicts_with_all = ["local", "passive", "source"])]
     pub(crate) sa: Option<String>,
     /// Instead of a node, every IP address of this machine that RDMA serves.
