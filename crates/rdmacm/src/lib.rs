@@ -70,12 +70,12 @@
 //!
 //! | feature | |
 //! |---|---|
-//! | `verbs` (default) | messages, byte streams, datagrams and endpoints |
-//! | `tokio` | the asynchronous types on tokio, in `rdmacm::tokio`; includes `stream` |
-//! | `stream` | incoming connections and byte streams as a `Stream` |
-//! | `futures-io` | byte streams as readers and writers of futures, for any runtime |
-//! | `hickory` | a name resolver in pure Rust, besides the system's |
-//! | `tracing` | spans and events |
+//! | `verbs` (default) | messages, byte streams, one-sided access, datagrams and endpoints, on rxe and siw devices |
+//! | `tokio` | `rdmacm::tokio`, the async types on tokio; enables `stream` |
+//! | `stream` | `futures_core::Stream` for `Listener::incoming` and `RdmaListener::incoming` |
+//! | `futures-io` | `futures_io`'s traits for byte streams on any runtime |
+//! | `hickory` | `addrinfo::HickoryResolver`, a name resolver in pure Rust |
+//! | `tracing` | spans and events for the crate `tracing` |
 //!
 //! Needs Linux 6.1 or newer.
 
