@@ -18,7 +18,7 @@
 //! queues through which they send and receive.
 //!
 //! Integers are in host byte order unless their type or their documentation
-//! says big-endian. Layouts are those of Linux 7.2; items that Linux 6.1 lacks say so.
+//! says big-endian. Layouts are those of Linux 7.3; items that Linux 6.1 lacks say so.
 //!
 //! ```
 //! use rdmacm_abi::{Command, CreateId, Header, Pointer, PortSpace, QpType};

@@ -16,8 +16,9 @@
 //! * Two traits replace the kernel in tests: [`UcmaFile`](ucma::UcmaFile), with a clock of
 //!   its own, and [`RdmaDevices`].
 //!
-//! Needs Linux 3.12 or newer, or an older kernel with [`AddressAbi::IpOnly`]. Tested on
-//! 6.1 and newer. Items that need a kernel newer than 6.1 say so.
+//! Tested on Linux 6.1 and newer. Items that need a newer kernel say so. A channel finds out
+//! by itself that a kernel older than 3.12 knows only the commands for IP addresses;
+//! [`AddressAbi::IpOnly`] spares the probe.
 //!
 //! # Resolving an address
 //! ```no_run

@@ -6,13 +6,14 @@
 //! [`CompletionQueue`]s and [`QueuePair`]s. A [`QueuePair`] implements
 //! [`rdmacm_core::QueuePair`], so the connection manager can connect it. Once
 //! connected, it accepts [`SendRequest`]s and memory to receive into and returns
-//! [`Completion`]s. The only system call is the doorbell of a soft device.
+//! [`Completion`]s. Posting a send makes one system call, the doorbell of a soft device;
+//! posting a receive and polling make none.
 //!
 //! * **Memory.** A [`Buffer`] is owned: posting moves it into the request, and its
 //!   completion returns it, so safe code cannot access it while the device may. Memory
-//!   that peers may access is a [`RemoteAccessRegion`], which is never a slice. Dropping a
-//!   queue pair, a completion or a context at any time, in any order, never frees memory
-//!   that a device still uses.
+//!   that peers may access is a [`RemoteAccessRegion`]: safe code never has a slice of it.
+//!   Dropping a queue pair, a completion or a context at any time, in any order, never frees
+//!   memory that a device still uses.
 //! * Each object keeps alive what it was created from, so handles may be dropped in any
 //!   order. Dropping the last one destroys the object in the kernel.
 //! * A request that is invalid for the device is not posted; [`PostError`] returns it with
