@@ -35,11 +35,11 @@ cost more than librdmacm's.
 
 | library | what it is |
 |---|---|
-| bare | the same commands, prepared before, written with `write(2)` and nothing else: the floor |
-| C | librdmacm and libibverbs of this release |
-| TCP | `TcpStream` of Rust's standard library, between the same addresses |
-| before | this library before it was measured |
-| rdmacm | this library |
+| `bare` | the same commands, prepared before, written with `write(2)` and nothing else: the floor |
+| `C N` | librdmacm and libibverbs of rdma-core release `N` |
+| `TCP` | `TcpStream` of Rust's standard library, between the same addresses |
+| `before` | this library before it was first optimized |
+| `rdmacm` | this library |
 
 Times are those of an emulated machine if the machine below is one: compare them only with each
 other. A ratio is this library's time divided by that of C, or of TCP, in the same round: the median of
