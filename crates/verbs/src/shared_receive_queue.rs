@@ -58,6 +58,7 @@ impl SrqOptions {
     /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
     /// `EINVAL` for no requests or more than the device's limit.
     #[doc(alias = "ibv_create_srq", alias = "rdma_create_srq")]
+    #[doc(alias = "ibv_create_srq_ex", alias = "rdma_create_srq_ex")]
     pub fn create(self, domain: &ProtectionDomain) -> Result<SharedReceiveQueue> {
         SharedReceiveQueue::create(domain, self)
     }

@@ -18,7 +18,10 @@ impl RdmaListener {
         alias = "rfcntl",
         alias = "O_NONBLOCK",
         alias = "rpoll",
-        alias = "rselect"
+        alias = "rselect",
+        alias = "repoll_create",
+        alias = "repoll_ctl",
+        alias = "repoll_wait"
     )]
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         let ids = self.listener.listening_ids();

@@ -46,7 +46,10 @@ impl RdmaStream {
         alias = "rfcntl",
         alias = "O_NONBLOCK",
         alias = "rpoll",
-        alias = "rselect"
+        alias = "rselect",
+        alias = "repoll_create",
+        alias = "repoll_ctl",
+        alias = "repoll_wait"
     )]
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         if is_nonblocking {

@@ -47,7 +47,7 @@ macro_rules! maps_memory {
                     ///
                     /// [`Cause::NoMapEntry`]: crate::Cause::NoMapEntry
                     /// [`Cause::NotMappable`]: crate::Cause::NotMappable
-                    #[doc(alias = "riomap")]
+                    #[doc(alias = "riomap", alias = "riounmap")]
                 }
                 pub fn map(&self, length: usize, offset: u64) -> io::Result<RemoteAccessRegion> {
                     self.inner.event_loop() => self.inner.map(length, offset)

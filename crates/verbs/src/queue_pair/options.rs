@@ -196,6 +196,7 @@ impl QpOptions {
     /// [`Error::Command`], with `EOPNOTSUPP` for a type that the device does not support
     /// and `EINVAL` for capacities beyond its limits.
     #[doc(alias = "ibv_create_qp", alias = "rdma_create_qp")]
+    #[doc(alias = "ibv_create_qp_ex", alias = "rdma_create_qp_ex")]
     pub fn create(&self, context: &Context) -> Result<QueuePair> {
         let operation = Operation::CreateQueuePair(self.qp_type);
         self.check(context)
