@@ -47,11 +47,11 @@ pub(crate) struct Endpoint {
 struct Activity {
     /// Completions so far, without those of keep-alives.
     completions: u64,
-    /// The keep-alive that is under way.
+    /// The keep-alive that is in flight.
     keep_alive: Option<WorkId>,
 }
 
-/// Keep-alives under way.
+/// Keep-alives in flight.
 const KEEP_ALIVES: u32 = 1;
 /// So many retries mean no limit on rxe (`rxe_completer`), and no request would fail.
 const ENDLESS_RETRIES: u8 = 7;
@@ -155,7 +155,7 @@ impl Endpoint {
         Failure::Silent(keep_alive::watch(completions, send_keep_alive, limit).await)
     }
 
-    /// Posts an empty write, which needs no memory, unless the last one is under way: that one
+    /// Posts an empty write, which needs no memory, unless the last one is in flight: that one
     /// detects a dead peer as well.
     fn send_keep_alive(&self) {
         let mut activity = self.activity();

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = tokio::spawn(serve(RdmaListener::bind(address)?));
 
     let mut frames = framed(RdmaStream::connect(address).await?);
-    // All requests are under way before the first reply is read.
+    // All requests are in flight before the first reply is read.
     for request in ["one", "twenty-two", "three hundred and thirty-three"] {
         frames.send(Bytes::from(request)).await?;
     }

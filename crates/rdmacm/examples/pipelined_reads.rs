@@ -1,4 +1,4 @@
-//! Many reads under way at a time: `pipelined_reads 10.1.0.7:7471`.
+//! Many reads in flight at a time: `pipelined_reads 10.1.0.7:7471`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
@@ -46,7 +46,7 @@ fn read_all(connection: &Connection) -> Result<usize, Box<dyn Error>> {
     for start in (0..memory.len()).step_by(CHUNK.try_into()?) {
         let buffer = connection.allocate(CHUNK.try_into()?)?;
         let part = memory.part(start..start + CHUNK).ok_or("too short")?;
-        // Waits only while as many requests are under way as the options allow.
+        // Waits only while as many requests are in flight as the options allow.
         reads.push(connection.start_read(buffer, part)?);
     }
     let mut bytes = 0;

@@ -32,7 +32,7 @@ pub type BlockingTask = Box<dyn FnOnce() + Send>;
 ///
 /// On iWARP, the kernel's CONNECT performs the TCP handshake before it returns, and
 /// DISCONNECT, destroying an id and destroying a queue pair wait up to 10 s while an MPA
-/// handshake is under way. Name lookups block as well. A call that waits for such a task
+/// handshake is in flight. Name lookups block as well. A call that waits for such a task
 /// returns at its deadline all the same. The task goes on until the kernel returns, which
 /// is after about 127 s for a TCP handshake that nobody answers, with Linux's defaults
 /// (`net.ipv4.tcp_syn_retries`), and its resources are released then.

@@ -13,7 +13,7 @@ use rdmacm_core::{AccessFlags, Deadline, IdHandle};
 
 use crate::work::{PeerKind, QueuePairs};
 
-/// Receive requests of a peer: more than a workload has messages under way.
+/// Receive requests of a peer: more than a workload has messages in flight.
 const RECEIVES: u32 = 256;
 /// The longest message, and the memory that clients access.
 const LARGE: usize = 1 << 20;

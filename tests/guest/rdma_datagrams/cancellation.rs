@@ -18,7 +18,7 @@ const MAX_POLLS: usize = 50;
 const BURST: u8 = 32;
 
 /// A server and its client, each of which knows the other's queue pair, and how many datagrams
-/// the client may have under way.
+/// the client may have in flight.
 async fn pair(site: &Site, node: &Node, sends: u32) -> (RdmaDatagram, RdmaDatagram) {
     let options = || RdmaDatagram::options().with_node(node);
     let server = options().bind(v4(site, 0)).unwrap();

@@ -1,4 +1,4 @@
-//! Streams that end in one direction before the other, or with bytes under way, and librdmacm as
+//! Streams that end in one direction before the other, or with bytes in flight, and librdmacm as
 //! the peer.
 
 use std::io::{ErrorKind, Read, Write};

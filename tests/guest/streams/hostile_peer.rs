@@ -304,7 +304,7 @@ fn a_reader_learns_that_its_write_was_refused(site: &Site) {
 }
 
 /// It has fewer receive requests than it gives credits, as a peer may have that is stopped. What
-/// is under way when a close gives up arrives if the peer goes on soon.
+/// is in flight when a close gives up arrives if the peer goes on soon.
 #[case(needs(AcknowledgedSends), waiting)]
 fn a_close_reports_what_was_not_acknowledged_in_time(site: &Site) {
     const GIVEN: u16 = 256;

@@ -106,7 +106,7 @@ fn tells_of_room(site: &Site, options: &StreamOptions) {
             written += bytes;
         }
         settle(&client, |mut client| match client.write(&[1; 1000]) {
-            // What was under way made room.
+            // What was in flight made room.
             Ok(bytes) => {
                 written += bytes;
                 Err(ErrorKind::WouldBlock.into())
@@ -233,7 +233,7 @@ fn both_directions_are_told(site: &Site) {
     }
 }
 
-/// No more often than there are acknowledgements of what is under way.
+/// No more often than there are acknowledgements of what is in flight.
 #[case]
 fn a_writer_without_room_is_seldom_ready(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);

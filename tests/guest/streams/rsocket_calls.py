@@ -93,7 +93,7 @@ def receive_all(stream, memory, size):
 
 
 def close_after_peer(stream):
-    """Closes once the peer has read everything, as siw may lose what is under way."""
+    """Closes once the peer has read everything, as siw may lose what is in flight."""
     assert receive(stream) == 0
     call("rclose", stream)
 

@@ -15,7 +15,7 @@ use tokio::net::TcpSocket;
 use super::rstream::expect_end;
 use crate::connector::asynchronous::on_one_thread;
 
-/// How many handshakes a listener has under way at most.
+/// How many handshakes a listener has in flight at most.
 const HANDSHAKES: usize = 64;
 /// Sets how many connect, for a longer run.
 const CLIENTS: &str = "RDMACM_CLIENTS";
@@ -118,7 +118,7 @@ fn address(site: &Site, listener: &RdmaListener) -> CmAddr {
     site.v4(listener.local_addr().unwrap().port())
 }
 
-/// On RoCE one of the handshakes is left that are under way at a time. siw does not tell its user
+/// On RoCE one of the handshakes is left that are in flight at a time. siw does not tell its user
 /// of clients that connect by TCP and send no request.
 #[case]
 fn silent_clients_delay_nobody(site: &Site) {
@@ -141,7 +141,7 @@ fn a_listener_limits_its_handshakes(site: &Site) {
     let listener = listener(site)
         .max_handshakes(4)
         .handshake_deadline(2 * SECOND);
-    // Twice as many as are under way with one more for each other caller, and one.
+    // Twice as many as are in flight with one more for each other caller, and one.
     let silent = 2 * (4 + AT_A_TIME - 1) + 1;
     let _silent = silent_clients(site, address(site, &listener), silent);
     let start = Instant::now();

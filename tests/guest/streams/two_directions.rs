@@ -43,7 +43,7 @@ fn read_numbers<S: Read>(mut stream: S, messages: usize) -> S {
     stream
 }
 
-/// Neither side closes the stream before all is read: siw may lose what is under way then.
+/// Neither side closes the stream before all is read: siw may lose what is in flight then.
 ///
 /// The client waits without a timeout: only a wake-up ends its waits. If one were lost, the
 /// server would give up and close the stream.

@@ -52,7 +52,7 @@ macro_rules! write_by {
                 Self::poll_write_vectored(&self, context, slices)
             }
 
-            /// Does nothing: what was written is under way.
+            /// Does nothing: what was written is in flight.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready(Ok(()))
             }

@@ -51,7 +51,7 @@ macro_rules! write_by {
                 true
             }
 
-            /// Does nothing: what was written is under way.
+            /// Does nothing: what was written is in flight.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready(Ok(()))
             }

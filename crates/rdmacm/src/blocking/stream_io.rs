@@ -239,7 +239,7 @@ macro_rules! impl_write {
                 write(&self.inner, slices)
             }
 
-            /// Does nothing: what was written is under way.
+            /// Does nothing: what was written is in flight.
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
             }

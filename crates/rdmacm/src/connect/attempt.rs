@@ -1,4 +1,4 @@
-//! A step that is under way, and what its errors say besides the cause.
+//! A step in progress, and what its errors say besides the cause.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::error::{Cause, Error, Target};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
 
-/// A step that is under way, with its start and its deadline.
+/// A step in progress, with its start and its deadline.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) event_loop: Arc<EventLoop>,

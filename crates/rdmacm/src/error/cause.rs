@@ -29,10 +29,10 @@ pub enum Cause {
     /// The deadline passed. The attempt was cancelled.
     #[error("the deadline passed")]
     Deadline,
-    /// The deadline passed while this many TCP handshakes were under way, which is the limit
+    /// The deadline passed while this many TCP handshakes were in flight, which is the limit
     /// of the node ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
     /// Handshakes with hosts that do not answer end when TCP gives up.
-    #[error("{0} TCP handshakes of this node were under way until the deadline")]
+    #[error("{0} TCP handshakes of this node were in flight until the deadline")]
     TooManyHandshakes(usize),
     /// The name could not be resolved.
     #[error(transparent)]

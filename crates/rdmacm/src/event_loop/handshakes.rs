@@ -1,4 +1,4 @@
-//! The limit of TCP handshakes that are under way at a time.
+//! The limit of TCP handshakes that are in flight at a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct HandshakeLimit {
 
 #[derive(Debug, Default)]
 struct Inner {
-    under_way: usize,
+    in_flight: usize,
     waiters: BTreeMap<u64, Waker>,
 }
 
@@ -27,7 +27,7 @@ impl Inner {
     /// The waiter to wake, if a handshake may begin.
     fn next_waiter(&self, limit: usize) -> Option<Waker> {
         let waiter = self.waiters.values().next().cloned();
-        waiter.filter(|_| self.under_way < limit)
+        waiter.filter(|_| self.in_flight < limit)
     }
 }
 
@@ -57,10 +57,10 @@ impl WaitSource for &Arc<HandshakeLimit> {
 
     fn take(&mut self) -> Option<HandshakePermit> {
         let mut inner = self.inner();
-        if inner.under_way >= self.limit {
+        if inner.in_flight >= self.limit {
             return None;
         }
-        inner.under_way += 1;
+        inner.in_flight += 1;
         Some(HandshakePermit(Arc::clone(self)))
     }
 
@@ -85,7 +85,7 @@ impl WaitSource for &Arc<HandshakeLimit> {
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
         let mut inner = self.0.inner();
-        inner.under_way -= 1;
+        inner.in_flight -= 1;
         let next = inner.next_waiter(self.0.limit);
         drop(inner);
         if let Some(next) = next {

@@ -26,7 +26,7 @@ pub(crate) struct ManagedId {
 struct IdResources {
     id: CmId,
     queue_pair: Option<Arc<dyn QueuePair>>,
-    /// An iWARP handshake is under way, during which destroying blocks.
+    /// An iWARP handshake is in flight, during which destroying blocks.
     in_handshake: bool,
 }
 

@@ -68,7 +68,7 @@ impl CompletionSource<'_> {
         }
     }
 
-    /// Why the connection is closed. What came before is in the queue by then; what was under way
+    /// Why the connection is closed. What came before is in the queue by then; what was in flight
     /// completes, on rxe some time after the move to ERR.
     fn closed(&self) -> Option<Cause> {
         let reason = self.established.close_reason()?;

@@ -15,7 +15,7 @@ const LAST_WAKE_UP: Duration = Duration::from_millis(800);
 pub(crate) struct KeepAlive {
     interval: Option<Duration>,
     last: Instant,
-    /// The last write, which may be under way.
+    /// The last write, which may be in flight.
     pub(crate) work: Option<WorkId>,
     /// The delay until the next write that wakes up a peer on siw.
     wake_up: Option<Duration>,

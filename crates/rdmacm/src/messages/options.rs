@@ -10,7 +10,7 @@ use crate::busy_polling::BUSY_POLL;
 /// How many receive requests are posted together, at most.
 const MAX_BATCH: u32 = 16;
 
-/// How a connection carries messages: their size, and how many may be under way.
+/// How a connection carries messages: their size, and how many may be in flight.
 ///
 /// Each side chooses for itself. Only messages are on the wire, so the peer may be any
 /// program, and there is no flow control:
@@ -82,7 +82,7 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages, reads and writes may be under way: one or more. Further ones wait
+    /// How many messages, reads and writes may be in flight: one or more. Further ones wait
     /// for those.
     #[must_use]
     #[doc(alias = "max_send_wr")]

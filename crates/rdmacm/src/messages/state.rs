@@ -130,14 +130,14 @@ impl State {
     pub(super) fn notifications(&self, has_receives: bool) -> Armed {
         let waiters = &self.waiters;
         let is_endangered =
-            !has_receives || self.failure.is_some() || self.is_keep_alive_under_way();
+            !has_receives || self.failure.is_some() || self.is_keep_alive_in_flight();
         Armed {
             sends: waiters.wait_for_requests() || (!waiters.is_empty() && is_endangered),
             receives: waiters.wait_for_peer(),
         }
     }
 
-    fn is_keep_alive_under_way(&self) -> bool {
+    fn is_keep_alive_in_flight(&self) -> bool {
         (self.keep_alive.work).is_some_and(|work| self.is_in_flight(work))
     }
 
@@ -148,7 +148,7 @@ impl State {
             && self.failure.is_none()
             && matches!(self.deadline, Deadline::Never)
             && self.keep_alive.next().is_none()
-            && !self.is_keep_alive_under_way()
+            && !self.is_keep_alive_in_flight()
             && !self.waiters.wait_for_requests()
     }
 
@@ -163,12 +163,12 @@ impl State {
         self.in_flight.len() + self.reserved
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.under_way() == 0
     }
 
-    /// The request that was posted last, of those under way.
+    /// The request that was posted last, of those in flight.
     pub(crate) fn last_posted(&self) -> Option<WorkId> {
         self.in_flight.last()
     }

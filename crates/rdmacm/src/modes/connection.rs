@@ -266,7 +266,7 @@ impl Connection {
 
     waits! {
         /// Sends a copy of a message, which may be empty. Waits while as many requests are
-        /// under way as [`MessageOptions::sends`] allows, but not until the message has
+        /// in flight as [`MessageOptions::sends`] allows, but not until the message has
         /// arrived: later calls report that one was lost, of which [`flush`](Self::flush) and
         /// [`close`](Self::close) wait for it.
         awaited {
@@ -527,7 +527,7 @@ impl Connection {
 
     waits! {
         /// Posts a [`read`](Self::read) without waiting until it is done. Waits for room only:
-        /// so as many reads can be under way as [`MessageOptions::sends`] allows, and the device
+        /// so as many reads can be in flight as [`MessageOptions::sends`] allows, and the device
         /// carries out as many at a time as the connection's
         /// [initiator depth](rdmacm_core::ConnParam::initiator_depth).
         ///

@@ -237,7 +237,7 @@ impl DatagramSocket {
 
     waits! {
         /// Sends a copy of a datagram, which may be empty, to a peer or a group. Waits while as
-        /// many datagrams are under way as [`DatagramOptions::sends`] allows, but not until it
+        /// many datagrams are in flight as [`DatagramOptions::sends`] allows, but not until it
         /// was sent. Whether it arrives is unknown.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.

@@ -51,7 +51,7 @@ impl NodeOptions {
         self
     }
 
-    /// How many TCP handshakes of iWARP connections may be under way at a time: 64 by
+    /// How many TCP handshakes of iWARP connections may be in flight at a time: 64 by
     /// default, at least one. A handshake with a host that does not answer occupies a task
     /// of the [executor](Self::executor), an id and a queue pair with its memory for some two
     /// minutes, however soon its caller gives up. A further one waits until its deadline, and

@@ -188,8 +188,8 @@ impl RdmaDatagram {
     }
 
     waits! {
-        /// Sends a copy of a datagram, which may be empty. Waits while as many datagrams are under
-        /// way as [`RdmaDatagramOptions::sends`] allows, but not until it was sent. Whether it
+        /// Sends a copy of a datagram, which may be empty. Waits while as many datagrams are in
+        /// flight as [`RdmaDatagramOptions::sends`] allows, but not until it was sent. Whether it
         /// arrives is unknown. Returns its length.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.

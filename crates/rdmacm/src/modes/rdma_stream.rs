@@ -61,7 +61,7 @@ by_mode! {
     }
     both {
         ///
-        /// What was written is under way when a write returns, as with TCP. The memory into
+        /// What was written is in flight when a write returns, as with TCP. The memory into
         /// which the peer writes is this stream's alone; a peer can overwrite there what has
         /// arrived and was not read, and nothing else.
         ///
@@ -69,7 +69,7 @@ by_mode! {
         /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that have
         /// arrived: the end of the stream is always the peer's own.
         ///
-        /// Dropping the stream closes it without waiting. If there are writes under way, a task of
+        /// Dropping the stream closes it without waiting. If there are writes in flight, a task of
         /// the [executor](crate::BlockingExecutor) keeps the connection for as long as
         /// [`StreamOptions::close_deadline`] says, if the executor has a thread for it;
         /// [`close`](Self::close) waits for them and reports what was lost. On RoCE and InfiniBand
@@ -202,7 +202,7 @@ impl RdmaStream {
         }
     }
 
-    /// Does nothing: what was written is under way when a write returns, never held back for
+    /// Does nothing: what was written is in flight when a write returns, never held back for
     /// more. For programs that call it on a TCP stream.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl RdmaStream {
         Ok(())
     }
 
-    /// Whether writes are under way at once: `true`, also after
+    /// Whether writes are in flight at once: `true`, also after
     /// [`set_nodelay(false)`](Self::set_nodelay).
     ///
     /// # Errors

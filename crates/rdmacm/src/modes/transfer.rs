@@ -1,10 +1,10 @@
-//! A transfer that is under way.
+//! A transfer that is in flight.
 
 use super::Connection;
 use crate::messages::{NewTransfer, RegisteredBuffer, StartedTransfer, TransferError};
 
 by_mode! {
-    /// A transfer that is under way: a message, a read or a write that was posted, and its
+    /// A transfer that is in flight: a message, a read or a write that was posted, and its
     /// memory.
     ///
     blocking {

@@ -87,7 +87,7 @@ impl CmConnection<QueuePair> {
             ///
             /// # Errors
             /// [`Cause::Closed`] once the connection is closed and nothing more completes: requests
-            /// that were under way complete before, as flushed. [`Cause::Device`] if the
+            /// that were in flight complete before, as flushed. [`Cause::Device`] if the
             /// device is gone and all requests have completed, or the queue pair is not waitable.
             /// [`Cause::Deadline`]: nothing completed in time.
             #[doc(alias = "rdma_get_send_comp")]

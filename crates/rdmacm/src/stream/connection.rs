@@ -454,7 +454,7 @@ impl StreamConnection {
         Err(self.fail(&attempt, Stage::Close, cause))
     }
 
-    /// Why nothing that is under way is acknowledged any more.
+    /// Why nothing that is in flight is acknowledged any more.
     fn end_cause(&self) -> Cause {
         let closed = self.close_reason();
         let failure = self.queue_pair.status().failure().cloned();
@@ -476,7 +476,7 @@ impl StreamConnection {
             && self.close_reason().is_none()
     }
 
-    /// Waits until nothing is under way in either direction any more.
+    /// Waits until nothing is in flight in either direction any more.
     pub(super) async fn lingered(&self, deadline: Deadline) -> Result<(), Cause> {
         let attempt = self.attempt(deadline);
         let mut take = || (self.is_ended() && !self.is_awaited()).then_some(());
@@ -489,7 +489,7 @@ impl StreamConnection {
         }
     }
 
-    /// Whether nothing that was written is under way any more.
+    /// Whether nothing that was written is in flight any more.
     pub(super) fn is_ended(&self) -> bool {
         let is_closed = self.close_reason().is_some();
         self.queue_pair.is_flushed() || is_closed || self.queue_pair.has_failed()

@@ -10,8 +10,8 @@ use super::lingering::LingeringStreams;
 use super::queue_pair::StreamQueuePair;
 use crate::connection::Established;
 
-/// The owner of a stream. Dropping it disconnects without waiting: if there are writes under
-/// way, or a peer that has closed the stream has not disconnected yet, the connection is kept
+/// The owner of a stream. Dropping it disconnects without waiting: if there are writes in
+/// flight, or a peer that has closed the stream has not disconnected yet, the connection is kept
 /// until that is over.
 #[derive(Debug)]
 pub(crate) struct StreamHandle(Arc<StreamConnection>);

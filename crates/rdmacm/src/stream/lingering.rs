@@ -36,7 +36,7 @@ struct State {
 struct LingeringStream {
     connection: Arc<StreamConnection>,
     until: Option<Instant>,
-    /// Nothing that was written is under way any more, or it is too late for that.
+    /// Nothing that was written is in flight any more, or it is too late for that.
     is_ended: bool,
 }
 

@@ -25,7 +25,7 @@ const MIN_BUFFER: u32 = 64;
 /// A queue pair counts requests with 16 bits in the handshake, and rxe has no larger queues.
 const MAX_REQUESTS: u32 = 0x3fff;
 
-/// How a byte stream is set up: its buffers, how many writes may be under way, and how it
+/// How a byte stream is set up: its buffers, how many writes may be in flight, and how it
 /// ends. Each side chooses for itself.
 ///
 /// Options that are out of their ranges are refused when a stream is made, at
@@ -54,7 +54,7 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// 128 KiB for each direction, 384 writes of the peer and 248 of this side under way.
+    /// 128 KiB for each direction, 384 writes of the peer and 248 of this side in flight.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -83,7 +83,7 @@ impl StreamOptions {
         self
     }
 
-    /// Bytes that may be under way to the peer; 64 or more. The memory is registered, and
+    /// Bytes that may be in flight to the peer; 64 or more. The memory is registered, and
     /// pinned, when the stream is made. The first [`reserve`](crate::RdmaStream::reserve) registers
     /// as much again.
     #[must_use]
@@ -120,7 +120,7 @@ impl StreamOptions {
         self
     }
 
-    /// How many writes may be under way to the peer: 2 to 16383. On iWARP each one takes two.
+    /// How many writes may be in flight to the peer: 2 to 16383. On iWARP each one takes two.
     #[must_use]
     #[doc(alias = "RDMA_SQSIZE")]
     pub fn sends(mut self, requests: u32) -> Self {

@@ -19,13 +19,13 @@ use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaitSource, Waiter
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
-/// How many handshakes are under way at a time by default.
+/// How many handshakes are in flight at a time by default.
 const MAX_HANDSHAKES: usize = 64;
 
 /// The handshakes of a listener, which any caller that waits for a stream drives.
 #[derive(Debug)]
 pub(crate) struct PendingHandshakes {
-    /// How many are under way at a time. A peer that does not complete its handshake occupies one
+    /// How many are in flight at a time. A peer that does not complete its handshake occupies one
     /// of them until its deadline.
     pub(crate) limit: usize,
     pub(crate) deadline: Deadline,

@@ -317,7 +317,7 @@ impl StreamQueuePair {
         let _ = self.queue_pair.fail();
     }
 
-    /// Posts an empty write, which needs no memory, unless the last one is under way: that
+    /// Posts an empty write, which needs no memory, unless the last one is in flight: that
     /// one detects a dead peer as well.
     pub(super) fn send_keep_alive(&self, now: Instant) {
         let mut wakers = Wakers::default();

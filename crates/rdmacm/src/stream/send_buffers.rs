@@ -2,7 +2,7 @@
 
 use rdmacm_verbs::Buffer;
 
-/// The registered buffers of a stream that are not under way. There are none before the first
+/// The registered buffers of a stream that are not in flight. There are none before the first
 /// reservation.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffers {
@@ -15,7 +15,7 @@ impl SendBuffers {
         self.are_made
     }
 
-    /// Whether all of them are reserved or under way.
+    /// Whether all of them are reserved or in flight.
     pub(super) fn are_taken(&self) -> bool {
         self.are_made && self.free.is_empty()
     }

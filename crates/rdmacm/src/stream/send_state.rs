@@ -18,8 +18,8 @@ mod mapped_memory;
 /// Up to this many bytes of several slices are gathered for an inline request.
 const MAX_GATHERED: usize = 64;
 
-/// The most bytes of one write, so that the peer reads the first ones while others are under
-/// way.
+/// The most bytes of one write, so that the peer reads the first ones while others are in
+/// flight.
 pub(super) const MAX_WRITE: u32 = 64 * 1024;
 
 /// The sending half of a stream.

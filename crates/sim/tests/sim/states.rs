@@ -99,7 +99,7 @@ fn only_in(states: &[State], command: impl Fn(&CmId, &dyn UcmaFile) -> Option<i3
                 RouteQuery => Some(EventKind::RouteResolved),
                 _ => None,
             };
-            // What was under way still ends as it would have.
+            // What was in flight still ends as it would have.
             let next = channel.next_event(SECOND).ok().map(|event| event.kind());
             assert_eq!(next, end, "{state:?}");
         }

@@ -155,15 +155,15 @@ impl MessageQueuePair {
         deferred.run();
     }
 
-    /// Posts an empty write, which needs no memory, unless the last one is under way: that
+    /// Posts an empty write, which needs no memory, unless the last one is in flight: that
     /// one detects a dead peer as well.
     pub(crate) fn send_keep_alive(&self, now: Instant) {
         let is_reserved = {
             let mut state = self.state();
             state.keep_alive.advance(now);
             let last = state.keep_alive.work;
-            let is_under_way = last.is_some_and(|work| state.is_in_flight(work));
-            !is_under_way && state.reserve()
+            let is_in_flight = last.is_some_and(|work| state.is_in_flight(work));
+            !is_in_flight && state.reserve()
         };
         if !is_reserved {
             return;

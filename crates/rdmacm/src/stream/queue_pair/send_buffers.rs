@@ -7,7 +7,7 @@ use crate::stream::send_state::MAX_WRITE;
 
 impl StreamQueuePair {
     /// Registers the buffers, if there are none: two or more, so that one is filled while
-    /// another one is under way.
+    /// another one is in flight.
     pub(in crate::stream) fn make_send_buffers(&self) -> Result<()> {
         if self.send.lock().buffers.are_made() {
             return Ok(());

@@ -29,7 +29,7 @@ fn messages_that_are_kept_hold_up_the_sender() {
         }
     };
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    // What the peer has room for, and what is under way.
+    // What the peer has room for, and what is in flight.
     assert_eq!(sent, RECEIVES + SENDS);
     let kept: Vec<Message> = (0..RECEIVES)
         .map(|_| far.receive().unwrap().unwrap())

@@ -65,7 +65,7 @@ async fn accepting() {
     assert!(polls > 0);
 }
 
-/// Another caller's message is still under way.
+/// Another caller's message is still in flight.
 #[tokio::test(start_paused = true)]
 async fn a_refused_transfer_ends_no_flush() {
     let tasks = Tasks::roce();
@@ -73,7 +73,7 @@ async fn a_refused_transfer_ends_no_flush() {
     let near = Arc::new(near);
     let region = far.expose(4, AccessFlags::REMOTE_READ).unwrap();
     tasks.fabric.set_delay(SECOND);
-    near.send(b"under way").await.unwrap();
+    near.send(b"in flight").await.unwrap();
     let began = Instant::now();
     let flushed = Arc::clone(&near);
     let flushing = begin(async move { flushed.flush().await.unwrap() }).await;

@@ -207,7 +207,7 @@ fn a_flush_does_not_wait_for_later_messages() {
         thread::scope(|scope| {
             let (near, far) = (&near, &far);
             scope.spawn(move || while far.receive().unwrap().is_some() {});
-            // Something is under way all the time.
+            // Something is in flight all the time.
             let sending = scope.spawn(move || while near.send(b"more").is_ok() {});
             let began = hosts.fabric.now();
             near.flush().unwrap();

@@ -1,4 +1,4 @@
-//! Random calls of both sides, compared with a model of what is under way.
+//! Random calls of both sides, compared with a model of what is in flight.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A listener with as many handshakes under way as it allows.
+//! A listener with as many handshakes in flight as it allows.
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Streams that are dropped while what they have written is under way.
+//! Streams that are dropped while what they have written is in flight.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -30,7 +30,7 @@ pub(in crate::work) const WORKLOADS: &[Workload] = &[
 
 fn connect(target: Target) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect((target.address, target.port))?;
-    // What was written is under way, as with the other streams.
+    // What was written is in flight, as with the other streams.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
