@@ -92,8 +92,8 @@ impl MessageOptions {
     }
 
     /// Sends an empty write at this interval while a call waits on the connection, which
-    /// detects a dead peer or a broken path. The library has no thread that does it
-    /// otherwise. There are none by default.
+    /// detects a dead peer or a broken path. Nothing is sent while no call waits on the
+    /// connection: the library has no thread for it. There are none by default.
     ///
     /// The time until a dead peer is detected depends on the transport. RoCE retries as
     /// often as [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after
