@@ -592,8 +592,8 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`]: it is still open. [`Cause::Device`]: the device refused, and the
-            /// connection is closed.
+            /// [`Cause::Deadline`]: it is still open. [`Cause::Device`]: the device refused, and
+            /// the connection is closed.
         }
         pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
             self.inner.event_loop() => self.inner.closed(deadline.into())
@@ -603,8 +603,8 @@ impl Connection {
     waits! {
         /// Closes the connection: waits until the messages that were sent before have arrived,
         /// disconnects, and waits until the peer has replied. On iWARP they have arrived when this
-        /// host's TCP has them ([`flush`](Self::flush)), and the peer may miss the last ones: let it
-        /// confirm them before you close. Callers that wait for messages receive `None`.
+        /// host's TCP has them ([`flush`](Self::flush)), and the peer may miss the last ones: let
+        /// it confirm them before you close. Callers that wait for messages receive `None`.
         /// [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
         awaited {
             ///
@@ -613,10 +613,10 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`]: what was sent had not arrived in time, and the connection is not
-            /// disconnected until it is closed again or dropped; or the peer did not reply in time.
-            /// [`Cause::Event`]: the kernel gave up. If a message was lost: why the connection was
-            /// closed before. Dropping the connection ends it in any case.
+            /// [`Cause::Deadline`]: what was sent had not arrived in time, and the connection is
+            /// not disconnected until it is closed again or dropped; or the peer did not reply in
+            /// time. [`Cause::Event`]: the kernel gave up. If a message was lost: why the
+            /// connection was closed before. Dropping the connection ends it in any case.
             #[doc(alias = "rdma_disconnect")]
         }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {

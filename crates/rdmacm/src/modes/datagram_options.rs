@@ -55,7 +55,8 @@ impl DatagramOptions {
         self
     }
 
-    /// How many datagrams may be in flight, one or more, 32 by default. Further ones wait for those.
+    /// How many datagrams may be in flight, one or more, 32 by default. Further ones wait for
+    /// those.
     #[must_use]
     #[doc(alias = "max_send_wr")]
     pub fn sends(mut self, datagrams: u32) -> Self {

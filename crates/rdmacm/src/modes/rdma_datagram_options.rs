@@ -54,7 +54,8 @@ impl RdmaDatagramOptions {
         self
     }
 
-    /// How many datagrams may be in flight, one or more, 64 by default. Further ones wait for those.
+    /// How many datagrams may be in flight, one or more, 64 by default. Further ones wait for
+    /// those.
     #[must_use]
     #[doc(alias = "RDMA_SQSIZE")]
     pub fn sends(mut self, datagrams: u32) -> Self {
