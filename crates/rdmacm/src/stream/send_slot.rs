@@ -12,7 +12,8 @@ use crate::stage::Stage;
 /// Memory for the next bytes of a stream, from [`RdmaStream::reserve`](crate::RdmaStream::reserve):
 /// what is written there is sent from there, without a copy. It has the bytes of an earlier use.
 ///
-/// Dropping it sends nothing.
+/// Dropping it sends nothing. One that is forgotten takes its memory from the stream: without any,
+/// `reserve` waits forever.
 #[derive(Debug)]
 #[must_use = "nothing is sent until it is committed"]
 pub struct SendSlot<'a> {
