@@ -61,23 +61,13 @@ impl Established {
 
     /// Disconnects, and waits until the peer has replied.
     pub(crate) async fn close(&self, attempt: &Attempt) -> Result<()> {
-        let closed = match self.disconnect() {
-            Ok(true) => self.closed(attempt).await.map(Some),
-            Ok(false) => Ok(None),
-            Err(cause) => Err(cause),
-        };
-        self.check_close(attempt, closed)
-    }
-
-    /// What a close reports: a timeout of the kernel is the only failure among the reasons.
-    pub(crate) fn check_close(
-        &self,
-        attempt: &Attempt,
-        closed: Result<Option<CloseReason>, Cause>,
-    ) -> Result<()> {
         let failed = |cause| attempt.fail_on(self.id.id(), Stage::Close, cause);
-        let failure = closed.map_err(failed)?.and_then(|reason| reason.failure());
-        match failure {
+        if !self.disconnect().map_err(failed)? {
+            return Ok(());
+        }
+        let reason = self.closed(attempt).await.map_err(failed)?;
+        match reason.failure() {
+            // The only failure among the reasons.
             Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
                 Err(failed(Cause::Event(failure)))
             }

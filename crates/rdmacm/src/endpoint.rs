@@ -6,10 +6,14 @@ use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
+use crate::data::{open_context, with_device_error};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
-use crate::messages::{open_context, with_device_error};
 use crate::stage::Stage;
+
+mod completions;
+
+pub(crate) use completions::next_completion;
 
 const NOT_CONNECTED: &str = "endpoints are for reliable connections";
 const OTHER_DEVICE: &str = "the queue pair's objects are of a device that does not lead there";

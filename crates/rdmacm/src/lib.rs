@@ -93,6 +93,8 @@ mod close_reason;
 mod connect;
 mod connection;
 #[cfg(feature = "verbs")]
+mod data;
+#[cfg(feature = "verbs")]
 pub mod datagrams;
 #[cfg(feature = "verbs")]
 mod endpoint;

@@ -6,8 +6,8 @@ use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
 use crate::connect::Attempt;
+use crate::data::device_error;
 use crate::error::Cause;
-use crate::messages::device_error;
 use crate::neighbours::{NeighbourLookup, Path};
 use crate::newest::Newest;
 

@@ -10,10 +10,10 @@ use rdmacm_verbs::QueuePair;
 use super::address::DatagramAddr;
 use super::socket::Socket;
 use crate::connect::{Attempt, wait_for_event};
+use crate::data::device_error;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
-use crate::messages::device_error;
 use crate::stage::Stage;
 
 /// The groups of a socket. Each has an id of its own, bound to the socket's address: an id

@@ -13,10 +13,11 @@ use super::groups::Groups;
 use super::path_addresses::PathAddresses;
 use super::service::Service;
 use crate::connect::Attempt;
+use crate::data::{OpenDevice, device_error};
 use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventQueue, ManagedId};
 use crate::id_options::IdOptions;
-use crate::messages::{MessageOptions, MessageQueuePair, OpenDevice, device_error};
+use crate::messages::{MessageOptions, MessageQueuePair};
 use crate::stage::Stage;
 
 /// A socket: an id, a datagram queue pair, and the groups that it is a member of.

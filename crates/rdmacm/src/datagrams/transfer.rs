@@ -9,8 +9,9 @@ use super::address::DatagramAddr;
 use super::datagram::Datagram;
 use super::socket::Socket;
 use crate::connect::Attempt;
+use crate::data::device_error;
 use crate::error::{Cause, Result, Target};
-use crate::messages::{Destination, Interest, MessageQueuePair, device_error};
+use crate::messages::{Destination, Interest, MessageQueuePair};
 use crate::stage::Stage;
 
 impl Socket {

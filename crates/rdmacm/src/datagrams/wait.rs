@@ -7,9 +7,10 @@ use rdmacm_core::{EventKind, IdHandle};
 
 use super::socket::Socket;
 use crate::connect::Attempt;
+use crate::data::{Failure, device_error, failed_request, note_closed};
 use crate::error::{Cause, Error};
 use crate::event_loop::{QueuedEvent, WaitSource, wait_for};
-use crate::messages::{Failure, Interest, State, device_error, failed_request};
+use crate::messages::{Interest, State};
 use crate::stage::Stage;
 
 impl Socket {
@@ -62,12 +63,8 @@ impl Socket {
     /// nothing more can be transferred.
     pub(super) fn poll_with<T>(&self, look: impl FnOnce(&mut State, Option<Cause>) -> T) -> T {
         let closed = self.read_events();
-        let device = self.queue_pair.device();
-        match closed {
-            // Perhaps nobody waits for completions any more, who would notice the removal.
-            Some(EventKind::DeviceRemoval) => device.close(),
-            Some(_) => device.check_removal(),
-            None => {}
+        if let Some(kind) = closed {
+            note_closed(self.queue_pair.device().context(), kind);
         }
         self.queue_pair.poll_with(|state| {
             let cause = match (state.failure(), closed) {

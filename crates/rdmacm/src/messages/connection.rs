@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use rdmacm_core::{AccessFlags, Deadline, EventKind};
+use rdmacm_core::{AccessFlags, Deadline};
 use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
 
-use super::failure::Failure;
 use super::message::Message;
 use super::queue_pair::{MessageQueuePair, Reservation};
 use super::state::State;
 use super::wait::{self, MessageWait};
 use super::waiters::Interest;
-use super::{device_error, failed_request};
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::connection::Established;
+use crate::data::{Failure, device_error, failed_request, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
@@ -162,19 +161,15 @@ impl MessageConnection {
 
     /// The connection has closed.
     fn check_device(&self, reason: CloseReason) {
-        let device = self.queue_pair.device();
-        match reason.kind() {
-            // Perhaps nobody waits for completions any more, who would notice the removal.
-            EventKind::DeviceRemoval => device.close(),
-            // A peer on the same device may have noticed its removal first.
-            _ => device.check_removal(),
-        }
+        note_closed(self.queue_pair.device().context(), reason.kind());
         self.queue_pair.poll();
-        if self.queue_pair.needs_flush(reason) {
-            // If it fails, the device is gone, which polling reports.
-            let queue_pair = self.queue_pair.queue_pair();
-            let _ = self.id().id().with_queue_pair(queue_pair).fail();
-        }
+        let is_idle = || self.queue_pair.state().is_idle();
+        flush_closed(
+            self.id().id(),
+            self.queue_pair.queue_pair(),
+            reason,
+            is_idle,
+        );
     }
 
     /// The times at which a wait must look again: to send a keep-alive, and when a failure
@@ -446,20 +441,11 @@ impl MessageConnection {
         let flushed = self.flush_in(&attempt, Stage::Close).await;
         self.stop();
         flushed?;
-        let closed = match self.disconnect() {
-            Ok(true) => self.established.closed(&attempt).await.map(Some),
-            Ok(false) => Ok(None),
-            Err(cause) => Err(cause),
-        };
-        self.established.check_close(&attempt, closed)
-    }
-
-    fn disconnect(&self) -> Result<bool, Cause> {
         // Without the device there is no peer to disconnect from.
         if self.queue_pair.device().is_gone() {
-            return Ok(false);
+            return Ok(());
         }
-        self.established.disconnect()
+        self.established.close(&attempt).await
     }
 
     /// Wakes all callers that wait for messages, or for room to send.

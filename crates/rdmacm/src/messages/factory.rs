@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use rdmacm_core::{DeviceId, IdHandle, QpType};
 
-use super::device::OpenDevice;
 use super::options::MessageOptions;
 use super::queue_pair::MessageQueuePair;
+use crate::data::OpenDevice;
 use crate::event_loop::EventLoop;
 use crate::queue_pair_factory::QueuePairFactory;
 

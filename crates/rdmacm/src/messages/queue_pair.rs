@@ -8,12 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{CompletionQueue, Error, ProtectionDomain, QpCaps, QueuePair, Result};
 
-use super::device::{CompletionHandler, OpenDevice, Side};
-use super::keep_alive::KeepAlive;
 use super::options::MessageOptions;
 use super::state::State;
 use crate::busy_polling::BusyPolling;
-use crate::close_reason::CloseReason;
+use crate::data::{CompletionHandler, KeepAlive, OpenDevice, Side, limit_attr_retries};
 
 mod completions;
 mod notifications;
@@ -23,9 +21,6 @@ mod sends;
 use receives::ReceiveRequests;
 pub(crate) use sends::Destination;
 pub(super) use sends::Reservation;
-
-/// The number of retries that means no limit on rxe (`rxe_completer`).
-pub(crate) const ENDLESS_RETRIES: u8 = 7;
 
 /// A queue pair that carries messages, with registered memory to send from and to receive
 /// into.
@@ -100,7 +95,7 @@ impl MessageQueuePair {
         });
         for side in [Side::Sends, Side::Receives] {
             let handler: Weak<Self> = Arc::downgrade(&this);
-            device.add_queue_pair(this.queue(side).token(), handler, side);
+            device.add_handler(this.queue(side).token(), handler, side);
         }
         Ok(this)
     }
@@ -144,11 +139,6 @@ impl MessageQueuePair {
             _ => false,
         }
     }
-
-    /// Whether the queue pair must be moved to ERR now that its connection is closed.
-    pub(super) fn needs_flush(&self, reason: CloseReason) -> bool {
-        !reason.flushes(self.queue_pair.transport()) && !self.state().is_idle()
-    }
 }
 
 impl rdmacm_core::QueuePair for MessageQueuePair {
@@ -170,8 +160,8 @@ impl rdmacm_core::QueuePair for MessageQueuePair {
     /// side too, whose retries the connecting side chooses.
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         let mut attr = *attr;
-        if self.options.has_keep_alive() && attr.retry_count == ENDLESS_RETRIES {
-            attr.retry_count = ENDLESS_RETRIES - 1;
+        if self.options.has_keep_alive() {
+            limit_attr_retries(&mut attr);
         }
         rdmacm_core::QueuePair::modify(&self.queue_pair, &attr, mask)?;
         if attr.qp_state == QpState::INIT {
@@ -195,7 +185,7 @@ impl CompletionHandler for MessageQueuePair {
 impl Drop for MessageQueuePair {
     fn drop(&mut self) {
         for side in [Side::Sends, Side::Receives] {
-            self.device.remove_queue_pair(self.queue(side).token());
+            self.device.remove_handler(self.queue(side).token());
             self.set_armed(&mut self.state(), side, false);
         }
     }

@@ -9,10 +9,9 @@ use rdmacm_verbs::{
 };
 
 use super::deferred::Deferred;
-use super::failure::Failure;
 use super::in_flight::{InFlight, InFlightRequests};
-use super::keep_alive::KeepAlive;
 use super::waiters::{Interest, Waiters};
+use crate::data::{Failure, KeepAlive};
 use crate::event_loop::WaitingThread;
 
 /// How many requests mostly complete, at most, while they are being posted.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use rdmacm_verbs::{PostError, RemoteMemory, SendOperation, SgList, WorkId};
 
 use super::connection::{MessageConnection, Status};
-use super::failure::Failure;
 use super::registered_buffer::RegisteredBuffer;
 use super::state::{Completed, State};
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
-use super::{device_error, failed_request};
 use crate::connect::Attempt;
+use crate::data::{Failure, device_error, failed_request};
 use crate::error::Cause;
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;

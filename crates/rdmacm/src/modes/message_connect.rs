@@ -3,27 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_core::{ConnParam, QueuePair, RdmaDevice};
+use rdmacm_core::{QueuePair, RdmaDevice};
 use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 
 use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
 use crate::connect::Attempt;
 use crate::connection::Established;
+use crate::data::{Devices, OpenDevice, device_error, limit_retries, with_device_error};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::messages::{
-    Devices, ENDLESS_RETRIES, MessageConnection, MessageOptions, MessageQueuePair,
-    MessageQueuePairFactory, OpenDevice, device_error, with_device_error,
+    MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
 };
 use crate::queue_pair_factory::QueuePairFactory as _;
 use crate::stage::Stage;
-
-/// With keep-alives, requests to a dead peer must fail at some time.
-fn limit_retries(param: &mut ConnParam, options: &MessageOptions) {
-    if options.has_keep_alive() && param.retries() == ENDLESS_RETRIES {
-        *param = std::mem::take(param).retry_count(ENDLESS_RETRIES - 1);
-    }
-}
 
 fn open(established: Established, queue_pair: Arc<MessageQueuePair>) -> Connection {
     let connection = MessageConnection::new(established, queue_pair);
@@ -65,7 +58,9 @@ impl Connector {
         node: &Node,
         options: MessageOptions,
     ) -> Result<Connection> {
-        limit_retries(&mut self.config.param, &options);
+        if options.has_keep_alive() {
+            limit_retries(&mut self.config.param);
+        }
         let factory = MessageQueuePairFactory::new(&node.event_loop, options);
         let connected = self.attempts(node).connect(&factory).await;
         let (established, queue_pair) = connected.map_err(with_device_error)?;
@@ -111,7 +106,9 @@ impl Resolved {
     }
 
     async fn connect_with_messages(mut self, options: MessageOptions) -> Result<Connection> {
-        limit_retries(self.param_mut(), &options);
+        if options.has_keep_alive() {
+            limit_retries(self.param_mut());
+        }
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
         let queue_pair = factory.create(self.id()).map_err(|error| {
             let cause = Cause::queue_pair(error);

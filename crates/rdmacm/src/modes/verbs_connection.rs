@@ -9,8 +9,8 @@ use rdmacm_verbs::{
 use super::CmConnection;
 #[cfg(doc)]
 use crate::Cause;
-use crate::endpoint::post_receive;
-use crate::messages::{Side, next_completion};
+use crate::data::Side;
+use crate::endpoint::{next_completion, post_receive};
 
 /// What the helpers of librdmacm's `rdma_verbs.h` do. For everything else use the
 /// [`queue_pair`](CmConnection::queue_pair).

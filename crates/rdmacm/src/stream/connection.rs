@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::{CmAddr, Deadline, EventKind, QueuePair as _};
+use rdmacm_core::{CmAddr, Deadline};
 use rdmacm_rsocket::How;
 use rdmacm_verbs::RemoteAccessRegion;
 
@@ -25,9 +25,9 @@ use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::connection::Established;
+use crate::data::{CompletionHandler as _, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, PollSlot};
-use crate::messages::CompletionHandler as _;
 use crate::stage::Stage;
 
 /// An established connection, and the queue pair that carries its bytes.
@@ -145,19 +145,11 @@ impl StreamConnection {
     /// completion queues by then.
     fn close_reason(&self) -> Option<CloseReason> {
         let reason = self.established.close_reason()?;
-        let device = self.queue_pair.device();
-        match reason.kind() {
-            // Perhaps nobody waits for completions any more, who would notice the removal.
-            EventKind::DeviceRemoval => device.close(),
-            // A peer on the same device may have noticed its removal first.
-            _ => device.check_removal(),
-        }
+        note_closed(self.queue_pair.device().context(), reason.kind());
         self.queue_pair.poll();
-        let transport = self.queue_pair.queue_pair().transport();
-        if !reason.flushes(transport) && !self.queue_pair.is_flushed() {
-            // If it fails, the device is gone, which polling reports.
-            let _ = self.with_queue_pair().fail();
-        }
+        let is_idle = || self.queue_pair.is_flushed();
+        let id = self.established.id.id();
+        flush_closed(id, self.queue_pair.queue_pair(), reason, is_idle);
         Some(reason)
     }
 
@@ -222,7 +214,7 @@ impl StreamConnection {
         if let Some(reason) = closed {
             return Cause::Closed(reason);
         }
-        self.queue_pair.device().check_removal();
+        self.queue_pair.device().context().check_removal();
         self.queue_pair.poll();
         let status = self.queue_pair.status();
         status.failure().unwrap_or(failure).cause()

@@ -3,8 +3,8 @@
 use rdmacm_rsocket::ProtocolError;
 use rdmacm_verbs::Error;
 
+use crate::data::{Failure, device_error, failed_request};
 use crate::error::Cause;
-use crate::messages::{Failure, device_error, failed_request};
 
 /// Why nothing more can be transferred.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use super::StreamHandle;
 use super::options::StreamOptions;
 use super::queue_pair::StreamQueuePair;
 use crate::connect::{Attempt, ConnectAttempts, ConnectConfig, ConnectTarget, handshake, resolve};
+use crate::data::{limit_retries, with_device_error};
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, EventQueue, QueuedEvent, wait_for};
 use crate::listen::{Accepted, Accepting, Request, look_up_peer, request_attrs};
-use crate::messages::{ENDLESS_RETRIES, with_device_error};
 use crate::neighbours::NeighbourLookup;
 use crate::stage::Stage;
 
@@ -37,11 +37,9 @@ async fn connect_one(
     let routed = resolve(&attempt, config, &target).await?;
     let id = routed.id.id().clone();
     let queue_pair = create(&attempt, &attempt.event_loop, &id, options)?;
-    let mut param = with_handshake(&attempt, &id, config.param.clone(), &queue_pair)?;
-    if param.retries() == ENDLESS_RETRIES {
-        // Writes to a dead peer must fail at some time.
-        param = param.retry_count(ENDLESS_RETRIES - 1);
-    }
+    let mut param = config.param.clone();
+    limit_retries(&mut param);
+    let param = with_handshake(&attempt, &id, param, &queue_pair)?;
     let shared: Arc<dyn QueuePair> = queue_pair.clone();
     let established = handshake(attempt.clone(), routed, shared, param).await?;
     let peer = Handshake::from_bytes(&established.private_data)

@@ -7,8 +7,8 @@ use rdmacm_verbs::RemoteAccessRegion;
 
 use super::connection::StreamConnection;
 use super::status::StreamInterest;
+use crate::data::device_error;
 use crate::error::{Cause, Result};
-use crate::messages::device_error;
 use crate::stage::Stage;
 
 impl StreamConnection {

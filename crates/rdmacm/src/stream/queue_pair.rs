@@ -24,8 +24,8 @@ use super::shared_receives::SharedReceives;
 use super::shared_status::{SharedStatus, StatusGuard};
 use super::status::{Status, StreamInterest, Wakers};
 use crate::busy_polling::BusyPolling;
+use crate::data::{CompletionHandler, KeepAlive, OpenDevice, Side, limit_attr_retries};
 use crate::event_loop::EventLoop;
-use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice, Side};
 
 mod completions;
 mod mapped_memory;
@@ -181,7 +181,7 @@ impl StreamQueuePair {
         });
         for (side, token) in this.completion_queues() {
             let handler: Weak<Self> = Arc::downgrade(&this);
-            device.add_queue_pair(token, handler, side);
+            device.add_handler(token, handler, side);
         }
         if let ReceiveQueue::Shared(shared) = &this.receives {
             let stream = Arc::downgrade(&this);
@@ -377,9 +377,7 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
     /// the connecting side chooses.
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         let mut attr = *attr;
-        if attr.retry_count == ENDLESS_RETRIES {
-            attr.retry_count = ENDLESS_RETRIES - 1;
-        }
+        limit_attr_retries(&mut attr);
         if self.receives.is_shared() {
             attr.min_rnr_timer = SHARED_RNR_TIMER;
         }
@@ -395,7 +393,7 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
 impl Drop for StreamQueuePair {
     fn drop(&mut self) {
         for (side, token) in self.completion_queues() {
-            self.device.remove_queue_pair(token);
+            self.device.remove_handler(token);
             self.set_armed(side, false);
         }
     }

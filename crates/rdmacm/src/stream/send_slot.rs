@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use rdmacm_verbs::Buffer;
 
 use super::connection::StreamConnection;
-use crate::messages::device_error;
+use crate::data::device_error;
 use crate::stage::Stage;
 
 /// Memory for the next bytes of a stream, from [`RdmaStream::reserve`](crate::RdmaStream::reserve):

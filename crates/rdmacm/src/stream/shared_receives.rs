@@ -11,8 +11,8 @@ use rdmacm_verbs::{Completion, CompletionQueue, Result, SgList, SharedReceiveQue
 use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
 use super::status::Wakers;
+use crate::data::{CompletionHandler, OpenDevice, Side};
 use crate::event_loop::EventLoop;
-use crate::messages::{CompletionHandler, OpenDevice, Side};
 
 /// How many completions are taken at once.
 const MAX_COMPLETIONS: u32 = 16;
@@ -112,7 +112,7 @@ impl SharedReceives {
             is_armed: AtomicBool::new(false),
         });
         let handler: Weak<Self> = Arc::downgrade(&this);
-        device.add_queue_pair(this.completions.token(), handler, Side::Receives);
+        device.add_handler(this.completions.token(), handler, Side::Receives);
         Ok(this)
     }
 
@@ -293,7 +293,7 @@ impl CompletionHandler for SharedReceives {
 
 impl Drop for SharedReceives {
     fn drop(&mut self) {
-        self.device.remove_queue_pair(self.completions.token());
+        self.device.remove_handler(self.completions.token());
         self.set_armed(false);
     }
 }

@@ -5,8 +5,8 @@ use std::task::Waker;
 use rdmacm_rsocket::Shutdown;
 
 use super::failure::StreamFailure;
+use crate::data::KeepAlive;
 use crate::event_loop::{WaiterQueue, WaitingThread};
-use crate::messages::KeepAlive;
 
 /// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use rdmacm_rsocket::{Control, How, ProtocolError};
 use super::failure::StreamFailure;
 use super::shared_status::SharedStatus;
 use super::status::{Status, StreamInterest, Wakers};
+use crate::data::KeepAlive;
 use crate::event_loop::new_waker;
-use crate::messages::KeepAlive;
 
 fn status() -> SharedStatus {
     let now = std::time::Instant::now();

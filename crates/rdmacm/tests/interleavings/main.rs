@@ -46,7 +46,7 @@ mod blocking_executor {
     pub(crate) use rdmacm::BlockingExecutor;
 }
 
-mod messages {
+mod data {
     /// Of streams without one.
     #[derive(Debug)]
     pub(crate) struct KeepAlive;

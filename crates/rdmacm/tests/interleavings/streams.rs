@@ -10,8 +10,8 @@ use shuttle::thread;
 use super::failure::StreamFailure;
 use super::shared_status::SharedStatus;
 use super::status::{Status, StreamInterest, Wakers};
+use crate::data::KeepAlive;
 use crate::event_loop::{WaitSource, block_on, wait_for};
-use crate::messages::KeepAlive;
 use crate::node::{Node, join_all};
 use crate::schedules::check;
 

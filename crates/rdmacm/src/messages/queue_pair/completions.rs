@@ -4,10 +4,10 @@ use parking_lot::MutexGuard;
 
 use rdmacm_verbs::{Error, SgList, WorkId};
 
-use super::{MessageQueuePair, Side};
+use super::MessageQueuePair;
+use crate::data::{Failure, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::deferred::Deferred;
-use crate::messages::failure::Failure;
 use crate::messages::state::{Arrival, State};
 use crate::messages::waiters::Interest;
 

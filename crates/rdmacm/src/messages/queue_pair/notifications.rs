@@ -5,10 +5,10 @@ use std::task::{Wake, Waker};
 
 use parking_lot::MutexGuard;
 
-use super::{MessageQueuePair, Side};
+use super::MessageQueuePair;
+use crate::data::{Failure, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::deferred::Deferred;
-use crate::messages::failure::Failure;
 use crate::messages::state::{Armed, State};
 use crate::messages::waiters::Interest;
 

@@ -5,7 +5,7 @@ use rdmacm_rsocket::{Control, Message, ProtocolError, Received, Transport};
 use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
 
 use super::{MESSAGE_SIZE, StreamQueuePair};
-use crate::messages::{Failure, Side};
+use crate::data::{Failure, Side};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::receive_state::ReceiveState;

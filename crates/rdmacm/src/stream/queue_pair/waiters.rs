@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::StreamQueuePair;
+use crate::data::{CompletionHandler, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
-use crate::messages::{CompletionHandler, Side};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::status::{StreamInterest, Wakers};

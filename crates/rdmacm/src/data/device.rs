@@ -1,4 +1,4 @@
-//! Devices that are open for messages.
+//! Devices that are open for their queue pairs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub(crate) enum Side {
     Receives,
 }
 
-/// A queue pair whose completion queues notify on the channel of its device.
+/// Who handles completion queues that notify on the channel of their device.
 pub(crate) trait CompletionHandler: fmt::Debug + Send + Sync {
     /// A completion queue has notified.
     fn notified(&self, side: Side);
@@ -62,7 +62,7 @@ pub(crate) struct OpenDevice {
     context: Context,
     channel: CompletionChannel,
     /// By their completion queues.
-    queue_pairs: Mutex<BTreeMap<Token, Handler>>,
+    handlers: Mutex<BTreeMap<Token, Handler>>,
     /// How many completion queues are armed.
     armed: AtomicUsize,
     /// The event loops that watch it.
@@ -136,7 +136,7 @@ impl OpenDevice {
             id,
             channel: context.create_completion_channel()?,
             context,
-            queue_pairs: Mutex::default(),
+            handlers: Mutex::default(),
             armed: AtomicUsize::new(0),
             watchers: Mutex::default(),
         });
@@ -173,32 +173,22 @@ impl OpenDevice {
         &self.channel
     }
 
-    /// Closes it, under all queue pairs that use it.
-    pub(crate) fn close(&self) {
-        self.context.close();
-    }
-
-    /// Closes it if it was removed.
-    pub(crate) fn check_removal(&self) {
-        self.context.check_removal();
-    }
-
     /// Whether it was removed, or its context closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.context.is_gone()
     }
 
-    pub(crate) fn add_queue_pair(
+    pub(crate) fn add_handler(
         &self,
         token: Token,
-        queue_pair: Weak<dyn CompletionHandler>,
+        handler: Weak<dyn CompletionHandler>,
         side: Side,
     ) {
-        self.queue_pairs().insert(token, (queue_pair, side));
+        self.handlers().insert(token, (handler, side));
     }
 
-    pub(crate) fn remove_queue_pair(&self, token: Token) {
-        self.queue_pairs().remove(&token);
+    pub(crate) fn remove_handler(&self, token: Token) {
+        self.handlers().remove(&token);
     }
 
     /// A completion queue was armed, or has notified.
@@ -211,17 +201,17 @@ impl OpenDevice {
     }
 
     fn notify(&self, token: Token) {
-        let queue_pairs = self.queue_pairs();
-        let found = queue_pairs.get(&token);
+        let handlers = self.handlers();
+        let found = handlers.get(&token);
         let found = found.and_then(|(one, side)| Some((one.upgrade()?, *side)));
-        drop(queue_pairs);
-        if let Some((queue_pair, side)) = found {
-            queue_pair.notified(side);
+        drop(handlers);
+        if let Some((handler, side)) = found {
+            handler.notified(side);
         }
     }
 
-    fn queue_pairs(&self) -> MutexGuard<'_, BTreeMap<Token, Handler>> {
-        self.queue_pairs.lock()
+    fn handlers(&self) -> MutexGuard<'_, BTreeMap<Token, Handler>> {
+        self.handlers.lock()
     }
 }
 
@@ -248,13 +238,13 @@ impl EventSource for OpenDevice {
         if !self.is_gone() {
             return Ok(Drained::Open);
         }
-        let queue_pairs: Vec<_> = self
-            .queue_pairs()
+        let handlers: Vec<_> = self
+            .handlers()
             .values()
-            .filter_map(|(queue_pair, _)| queue_pair.upgrade())
+            .filter_map(|(handler, _)| handler.upgrade())
             .collect();
-        for queue_pair in queue_pairs {
-            queue_pair.poll();
+        for handler in handlers {
+            handler.poll();
         }
         Ok(Drained::Closed)
     }
@@ -265,7 +255,7 @@ impl EventSource for OpenDevice {
 }
 
 /// The descriptor of a completion channel, for an event loop.
-pub(super) fn readiness(channel: &CompletionChannel) -> nix::Result<BorrowedFd<'_>> {
+pub(crate) fn readiness(channel: &CompletionChannel) -> nix::Result<BorrowedFd<'_>> {
     let readiness = channel.readiness();
     readiness.map_err(|error| error.raw_os_error().map_or(Errno::ENODEV, Errno::from_raw))
 }

@@ -5,15 +5,13 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::{EventKind, QueuePair as _};
 use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::connect::Attempt;
 use crate::connection::Established;
+use crate::data::{Side, device_error, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};
 use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
-use crate::messages::device::{Side, readiness};
-use crate::messages::device_error;
 use crate::stage::Stage;
 
 /// Waits for the next completion of one of the queues of a connection's queue pair.
@@ -72,18 +70,9 @@ impl CompletionSource<'_> {
     /// completes, on rxe some time after the move to ERR.
     fn closed(&self) -> Option<Cause> {
         let reason = self.established.close_reason()?;
-        if !reason.flushes(self.queue_pair.transport()) && self.outstanding() > 0 {
-            let id = self.established.id.id();
-            // If it fails, the device is gone, which polling reports.
-            let _ = id.with_queue_pair(self.queue_pair).fail();
-        }
-        let context = self.queue_pair.context();
-        match reason.kind() {
-            // Perhaps nobody waits for completions any more, who would notice the removal.
-            EventKind::DeviceRemoval => context.close(),
-            // A peer on the same device may have noticed its removal first.
-            _ => context.check_removal(),
-        }
+        note_closed(self.queue_pair.context(), reason.kind());
+        let id = self.established.id.id();
+        flush_closed(id, self.queue_pair, reason, || self.outstanding() == 0);
         Some(Cause::Closed(reason))
     }
 

@@ -41,7 +41,7 @@ impl Failure {
     ///
     /// If requests were only flushed, this side may have refused a request of the peer, who
     /// knows more and needs time to disconnect.
-    pub(super) fn disconnect_wait(&self) -> Duration {
+    pub(crate) fn disconnect_wait(&self) -> Duration {
         match self {
             Self::Flushed => DISCONNECT_WAIT * 2,
             Self::Refused(_) => DISCONNECT_WAIT,

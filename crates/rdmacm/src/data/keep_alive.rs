@@ -40,7 +40,7 @@ impl KeepAlive {
     }
 
     /// A write that no one waits for has completed.
-    pub(super) fn completed(&mut self, work: WorkId) {
+    pub(crate) fn completed(&mut self, work: WorkId) {
         if self.work == Some(work) {
             self.work = None;
         }
