@@ -9,9 +9,7 @@ use rdmacm_core::{self as core, CmAddr, CmId, Deadline, DeviceId, Event, IdHandl
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{
-    EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent, WaitSource, wait_for,
-};
+use crate::event_loop::{EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent, wait_for};
 use crate::id_options::IdOptions;
 use crate::stage::Stage;
 use crate::stop_handle::StopHandle;
@@ -295,41 +293,11 @@ impl ListeningIds {
             .then(|| self.closed(&self.attempt()))
     }
 
-    /// Waits until the listener is stopped, or known to have ended. Requests that are queued stay
-    /// there.
-    pub(crate) async fn end(&self) -> Error {
-        let attempt = self.attempt();
-        let source = EndSource(&self.requests);
-        match wait_for(&self.event_loop, source, None).await {
-            Ok(()) => self.closed(&attempt),
-            Err(error) => attempt.fail(Stage::Accept, error),
-        }
-    }
-
     fn closed(&self, attempt: &Attempt) -> Error {
         let failure = self.requests.close_reason();
         let failure = failure.and_then(|reason| reason.failure());
         let cause = failure.map_or(Cause::Stopped, Cause::Event);
         attempt.fail(Stage::Accept, cause)
-    }
-}
-
-/// That a queue is closed.
-struct EndSource<'a>(&'a EventQueue);
-
-impl WaitSource for EndSource<'_> {
-    type Item = ();
-
-    fn take(&mut self) -> Option<()> {
-        self.0.is_closed().then_some(())
-    }
-
-    fn register(&mut self, key: u64, waker: &Waker) {
-        self.0.register(key, waker);
-    }
-
-    fn deregister(&mut self, key: u64) {
-        self.0.deregister(key);
     }
 }
 

@@ -6,13 +6,14 @@
 //! [`SendState`](send_state::SendState) what was posted. Locks are taken in this order:
 //! receive state, send state, status.
 
+mod accept;
 mod connection;
 mod descriptor;
 mod failure;
 mod handle;
 mod handshake;
 mod lingering;
-mod listener_poll;
+
 mod listener_readiness;
 mod mapped_memory;
 mod options;

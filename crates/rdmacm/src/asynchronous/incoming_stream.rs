@@ -25,7 +25,7 @@ impl Stream for super::IncomingStreams<'_> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let listener = self.listener;
-        let accept = || listener.next_stream(Deadline::Never);
+        let accept = || listener.next_stream();
         self.next
             .poll(context, accept)
             .map_err(std::io::Error::from)

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::io;
 
-use rdmacm_core::Deadline;
-
 use super::next_peer::NextPeer;
 use super::{RdmaListener, RdmaStream};
 
@@ -29,10 +27,7 @@ impl<'listener> IncomingStreams<'listener> {
     /// comes.
     pub async fn next(&mut self) -> Option<io::Result<RdmaStream>> {
         let listener = self.listener;
-        let next = self
-            .next
-            .wait(|| listener.next_stream(Deadline::Never))
-            .await;
+        let next = self.next.wait(|| listener.next_stream()).await;
         next.map(|next| next.map_err(io::Error::from))
     }
 }

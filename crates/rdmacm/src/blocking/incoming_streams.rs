@@ -2,8 +2,6 @@
 
 use std::io;
 
-use rdmacm_core::Deadline;
-
 use super::{RdmaListener, RdmaStream};
 use crate::event_loop::block_on;
 use crate::listen::PeerSequence;
@@ -37,7 +35,7 @@ impl Iterator for IncomingStreams<'_> {
             Some(Ok(Some(stream))) => Ok(stream),
             Some(Err(error)) => Err(error),
             None => {
-                let next = self.listener.next_stream(Deadline::Never);
+                let next = self.listener.next_stream();
                 block_on(self.listener.event_loop(), next)
             }
         };

@@ -154,9 +154,9 @@ impl RdmaListener {
         self.listener.event_loop()
     }
 
-    pub(super) async fn next_stream(&self, deadline: Deadline) -> Result<RdmaStream> {
+    pub(super) async fn next_stream(&self) -> Result<RdmaStream> {
         let ids = self.listener.listening_ids();
-        let accepted = self.handshakes.accept(ids, &self.options, deadline);
+        let accepted = self.handshakes.accept(ids, &self.options);
         accepted.await.map(RdmaStream::new)
     }
 
@@ -196,7 +196,7 @@ impl RdmaListener {
         }
         pub fn accept(&self) -> io::Result<(RdmaStream, SocketAddr)> {
             self.event_loop() => async {
-                let stream = self.next_stream(Deadline::Never).await?;
+                let stream = self.next_stream().await?;
                 let peer = stream.peer_addr()?;
                 Ok((stream, peer))
             }, at_once: self.accepted_at_once()

@@ -1,13 +1,11 @@
 //! Peers that are being accepted, several at a time.
 
-use std::future::Future as _;
-use std::pin::pin;
 use std::sync::OnceLock;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::{ConnParam, Deadline, Error};
+use rdmacm_core::{ConnParam, Deadline};
 
 use super::handle::StreamHandle;
 use super::handshake::PendingStream;
@@ -15,7 +13,7 @@ use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
 use crate::error::{Result, Target};
-use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaitSource, WaiterQueue, wait_for};
+use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
@@ -40,9 +38,6 @@ struct State {
     pending: Vec<PendingStream>,
     /// Callers that wait for a stream: each waits for all handshakes.
     waiters: WaiterQueue,
-    /// How often callers had to register again: a handshake was added, has another queue, or has
-    /// made room.
-    changes: u64,
 }
 
 impl Default for PendingHandshakes {
@@ -57,84 +52,7 @@ impl Default for PendingHandshakes {
     }
 }
 
-/// What a caller does next.
-enum Step {
-    Stream(StreamHandle),
-    Request(Request),
-    /// The handshakes have changed: register again.
-    Again,
-}
-
-impl Step {
-    fn after(outcome: Option<Result<StreamHandle>>) -> Result<Self> {
-        match outcome {
-            Some(Ok(stream)) => Ok(Self::Stream(stream)),
-            Some(Err(error)) if error.stage() != Stage::Establish => Err(error),
-            Some(Err(_)) | None => Ok(Self::Again),
-        }
-    }
-}
-
 impl PendingHandshakes {
-    /// Waits for the next stream. A handshake that a peer does not complete, or gets wrong, is
-    /// no error here: the peer learns of it.
-    pub(crate) async fn accept(
-        &self,
-        ids: &ListeningIds,
-        options: &StreamOptions,
-        deadline: Deadline,
-    ) -> Result<StreamHandle> {
-        let until = deadline.until(ids.event_loop().now());
-        loop {
-            match self.step(ids, until).await? {
-                Step::Stream(stream) => return Ok(stream),
-                Step::Request(request) => self.begin(ids, request, options)?,
-                Step::Again => {}
-            }
-        }
-    }
-
-    async fn step(&self, ids: &ListeningIds, until: Option<Instant>) -> Result<Step> {
-        self.end_polling(ids);
-        let (is_full, changes, first) = {
-            let state = self.state();
-            (
-                state.is_full(self.limit),
-                state.changes,
-                state.first_deadline(),
-            )
-        };
-        let event_loop = ids.event_loop();
-        let by = [until, first].into_iter().flatten().min();
-        let source = HandshakeSource { all: self, changes };
-        let mut handshakes = pin!(wait_for(event_loop, source, by));
-        let request = async {
-            if is_full {
-                Err(ids.end().await)
-            } else {
-                ids.next_request(until.map_or(Deadline::Never, Deadline::At))
-                    .await
-            }
-        };
-        let mut request = pin!(request);
-        std::future::poll_fn(|context| {
-            match handshakes.as_mut().poll(context) {
-                Poll::Ready(Ok(outcome)) => return Poll::Ready(Step::after(outcome)),
-                Poll::Ready(Err(Error::DeadlinePassed)) if by != until => {
-                    self.give_up_on_silent_peers(ids);
-                    return Poll::Ready(Ok(Step::Again));
-                }
-                Poll::Ready(Err(error)) => {
-                    let attempt = Attempt::new(event_loop, None, ids.address().into());
-                    return Poll::Ready(Err(attempt.fail(Stage::Accept, error)));
-                }
-                Poll::Pending => {}
-            }
-            request.as_mut().poll(context).map_ok(Step::Request)
-        })
-        .await
-    }
-
     /// Begins to accept a request. What fails on this side is an error, such as memory that cannot
     /// be registered.
     pub(super) fn begin(
@@ -152,7 +70,7 @@ impl PendingHandshakes {
         };
         let mut state = self.state();
         state.pending.push(pending);
-        let wakers = state.changed();
+        let wakers = state.all_waiters();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         Ok(())
@@ -161,23 +79,66 @@ impl PendingHandshakes {
     /// Wakes `waker` when a peer asks to connect, or something comes for one that is being accepted.
     pub(super) fn register(&self, ids: &ListeningIds, key: u64, waker: &Waker) {
         ids.register(key, waker);
-        HandshakeSource::new(self).register(key, waker);
+        let mut state = self.state();
+        let queues = state.pending.iter().map(PendingStream::queue);
+        let mut replaced: Vec<_> = queues
+            .filter_map(|queue| queue.add_waiter(key, waker))
+            .collect();
+        replaced.extend(state.waiters.add(key, waker));
+        drop(state);
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(replaced);
     }
 
     /// Removes a waiter.
     pub(super) fn deregister(&self, ids: &ListeningIds, key: u64) {
         ids.deregister(key);
-        HandshakeSource::new(self).deregister(key);
+        let mut state = self.state();
+        let queues = state.pending.iter().map(PendingStream::queue);
+        let removed: Vec<_> = queues
+            .map(|queue| queue.remove_waiter(key))
+            .filter(|removed| !removed.is_none())
+            .collect();
+        let waiter = state.waiters.remove(key);
+        drop(state);
+        drop(waiter);
+        removed.into_iter().for_each(RemovedWaiter::finish);
     }
 
     /// A stream that is established by what has come.
     pub(super) fn take_stream(&self) -> Result<Option<StreamHandle>> {
         loop {
-            let Some(outcome) = HandshakeSource::new(self).take() else {
+            let mut state = self.state();
+            let was_full = state.is_full(self.limit);
+            let Some((pending, event)) = state.take_next() else {
                 return Ok(None);
             };
-            if let Step::Stream(stream) = Step::after(outcome)? {
-                return Ok(Some(stream));
+            // Without the lock: it may send commands.
+            drop(state);
+            let handled = pending.handle(event);
+            if let Ok(pending) = &handled {
+                // Who has gone meanwhile was not removed. All others are told to come again.
+                pending.queue().forget_waiters();
+            }
+            let mut state = self.state();
+            let outcome = match handled {
+                Ok(pending) => {
+                    state.pending.push(pending);
+                    None
+                }
+                Err(outcome) => Some(outcome),
+            };
+            let wakers = if was_full || outcome.is_none() {
+                state.all_waiters()
+            } else {
+                Vec::new()
+            };
+            drop(state);
+            wakers.into_iter().for_each(Waker::wake);
+            match outcome {
+                Some(Ok(stream)) => return Ok(Some(stream)),
+                Some(Err(error)) if error.stage() != Stage::Establish => return Err(error),
+                Some(Err(_)) | None => {}
             }
         }
     }
@@ -210,11 +171,9 @@ impl State {
         deadlines.flatten().min()
     }
 
-    /// All callers have to register again. Returns their wakers, which are woken
-    /// without the lock.
-    #[must_use]
-    fn changed(&mut self) -> Vec<Waker> {
-        self.changes += 1;
+    /// All callers, who have to register again: a handshake was added, has another queue, or has
+    /// made room. They are woken without the lock.
+    fn all_waiters(&self) -> Vec<Waker> {
         self.waiters.iter().cloned().collect()
     }
 
@@ -237,83 +196,5 @@ impl State {
         let mut queues = self.pending.iter().enumerate();
         let (index, event) = queues.find_map(|(index, one)| Some((index, one.queue().pop()?)))?;
         Some((self.pending.swap_remove(index), event))
-    }
-}
-
-/// The outcomes of all handshakes, and that they have changed.
-struct HandshakeSource<'a> {
-    all: &'a PendingHandshakes,
-    changes: u64,
-}
-
-impl<'a> HandshakeSource<'a> {
-    fn new(all: &'a PendingHandshakes) -> Self {
-        let changes = all.state().changes;
-        Self { all, changes }
-    }
-}
-
-impl WaitSource for HandshakeSource<'_> {
-    /// `None` if callers have to register again.
-    type Item = Option<Result<StreamHandle>>;
-
-    fn take(&mut self) -> Option<Self::Item> {
-        loop {
-            let mut state = self.all.state();
-            let was_full = state.is_full(self.all.limit);
-            let Some((pending, event)) = state.take_next() else {
-                return (state.changes != self.changes).then_some(None);
-            };
-            // Without the lock: it may send commands.
-            drop(state);
-            let handled = pending.handle(event);
-            if let Ok(pending) = &handled {
-                // Who has gone meanwhile was not removed. All others are told to come again.
-                pending.queue().forget_waiters();
-            }
-            let mut state = self.all.state();
-            let outcome = match handled {
-                Ok(pending) => {
-                    state.pending.push(pending);
-                    None
-                }
-                Err(outcome) => Some(outcome),
-            };
-            let wakers = if was_full || outcome.is_none() {
-                state.changed()
-            } else {
-                Vec::new()
-            };
-            drop(state);
-            wakers.into_iter().for_each(Waker::wake);
-            if outcome.is_some() {
-                return Some(outcome);
-            }
-        }
-    }
-
-    fn register(&mut self, key: u64, waker: &Waker) {
-        let mut state = self.all.state();
-        let queues = state.pending.iter().map(PendingStream::queue);
-        let mut replaced: Vec<_> = queues
-            .filter_map(|queue| queue.add_waiter(key, waker))
-            .collect();
-        replaced.extend(state.waiters.add(key, waker));
-        drop(state);
-        // Not under the lock: dropping the last waker of a task ends the task.
-        drop(replaced);
-    }
-
-    fn deregister(&mut self, key: u64) {
-        let mut state = self.all.state();
-        let queues = state.pending.iter().map(PendingStream::queue);
-        let removed: Vec<_> = queues
-            .map(|queue| queue.remove_waiter(key))
-            .filter(|removed| !removed.is_none())
-            .collect();
-        let waiter = state.waiters.remove(key);
-        drop(state);
-        drop(waiter);
-        removed.into_iter().for_each(RemovedWaiter::finish);
     }
 }
