@@ -126,6 +126,18 @@ impl RdmaDevice {
         netdev.map_err(Error::devices)
     }
 
+    /// Whether an entry of a port's GID table is of RoCE version 1, or of InfiniBand, which sysfs
+    /// does not distinguish. Ports are numbered from 1, entries from 0. Source: `gid_attrs` of
+    /// sysfs.
+    ///
+    /// # Errors
+    /// [`Error::Devices`]: the entry is not there.
+    #[doc(alias = "ibv_query_gid_ex", alias = "IBV_GID_TYPE_ROCE_V1")]
+    pub fn is_roce_v1(&self, port: u8, index: u32) -> Result<bool> {
+        let is_v1 = Sysfs::new().is_roce_v1(&self.name, port, index);
+        is_v1.map_err(Error::devices)
+    }
+
     /// The device's verbs node, on which queue pairs are created; `None` if it has none.
     /// One netlink request, which also makes the kernel load the module `ib_uverbs`. Before
     /// Linux 5.3, and without netlink, sysfs is asked, which does not load it.
@@ -134,6 +146,7 @@ impl RdmaDevice {
     /// [`Error::Devices`] if the kernel refuses.
     #[doc(alias = "ibv_open_device")]
     pub fn uverbs_node(&self) -> Result<Option<UverbsNode>> {
+        let sysfs = |device: &Self| Sysfs::new().uverbs_node(device).map_err(Error::devices);
         match self.index.map(UverbsNode::by_netlink) {
             Some(Ok(Some(node))) => Ok(Some(node)),
             Some(Ok(None)) => node_of_present(self.id().look_up(), sysfs),
@@ -147,7 +160,6 @@ impl RdmaDevice {
         RdmaNetlink::open()?.dump(PORT_GET, &key, Port::read)
     }
 }
-        let sysfs = |device: &Self| Sysfs::new().uverbs_node(device).map_err(Error::devices);
 
 /// The node of a device for which netlink knows none. Linux before 5.3 does not know the
 /// request, for which its error is that for a device that is gone: sysfs knows the node of one

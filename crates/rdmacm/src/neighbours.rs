@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle};
+use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle, RdmaDevice};
 
 use crate::connect::{Attempt, ends_attempt};
 use crate::error::Cause;
@@ -69,7 +69,11 @@ impl NeighbourLookup {
     pub(crate) fn begin(event_loop: &Arc<EventLoop>, id: &IdHandle, path: &Path) -> Option<Self> {
         let destination: SocketAddr = match host_address(path.gid)? {
             IpAddr::V6(v6) if v6.is_unicast_link_local() => {
-                SocketAddrV6::new(v6, SOME_PORT, 0, path.interface(id)?).into()
+                let device = id.rdma_device().ok()??;
+                if holds_mac(v6, path.is_roce_v1(&device)) {
+                    return None;
+                }
+                SocketAddrV6::new(v6, SOME_PORT, 0, path.interface(&device)?).into()
             }
             ip => (ip, SOME_PORT).into(),
         };
@@ -132,11 +136,22 @@ pub(crate) struct Path {
 
 impl Path {
     /// The network interface of the source, for an address that means nothing without it.
-    fn interface(&self, id: &IdHandle) -> Option<u32> {
-        let device = id.rdma_device().ok()??;
+    fn interface(&self, device: &RdmaDevice) -> Option<u32> {
         let netdev = device.gid_netdev(self.port, self.source_gid_index.into());
         netdev.ok()?.index
     }
+
+    /// Whether the source is known to be a GID of RoCE version 1.
+    fn is_roce_v1(&self, device: &RdmaDevice) -> bool {
+        let is_v1 = device.is_roce_v1(self.port, self.source_gid_index.into());
+        is_v1.unwrap_or(false)
+    }
+}
+
+/// Whether the kernel takes the MAC address of a host from its address
+/// (`ib_resolve_unicast_gid_dmac`, `rdma_link_local_addr`).
+fn holds_mac(destination: Ipv6Addr, is_roce_v1: bool) -> bool {
+    is_roce_v1 && destination.segments().starts_with(&[0xfe80, 0, 0, 0])
 }
 
 fn scope_id(address: SocketAddr) -> u32 {
@@ -190,6 +205,21 @@ mod tests {
         for other in ["ff02::1", "::", "::ffff:224.0.0.1", "::ffff:0.0.0.0"] {
             let other: Ipv6Addr = other.parse().unwrap();
             assert_eq!(host_address(other.into()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_link_local_address_of_roce_v1_holds_the_mac() {
+        for (destination, is_roce_v1, expected) in [
+            ("fe80::5054:ff:fe12:3456", true, true),
+            ("fe80::5054:ff:fe12:3456", false, false),
+            // Of the link too, but not one of the kernel's.
+            ("fe80:1::5054:ff:fe12:3456", true, false),
+            ("fd71::5054:ff:fe12:3456", true, false),
+        ] {
+            let destination: Ipv6Addr = destination.parse().unwrap();
+            let holds = holds_mac(destination, is_roce_v1);
+            assert_eq!(holds, expected, "{destination} {is_roce_v1}");
         }
     }
 

@@ -66,6 +66,13 @@ impl Sysfs {
         Ok(Netdev { index, name })
     }
 
+    /// Whether an entry of a port's GID table is of RoCE version 1 or of InfiniBand.
+    pub(super) fn is_roce_v1(&self, device: &str, port: u8, index: u32) -> io::Result<bool> {
+        let port = self.class().join(device).join(format!("ports/{port}"));
+        let text = fs::read_to_string(port.join(format!("gid_attrs/types/{index}")))?;
+        Ok(text.trim() == "IB/RoCE v1")
+    }
+
     /// The active ports with the link layer InfiniBand, by device and number.
     pub(super) fn infiniband_ports(&self) -> io::Result<Vec<InfinibandPort>> {
         let mut ports = Vec::new();
@@ -276,6 +283,21 @@ mod tests {
         assert_eq!((netdev.index, netdev.name.as_str()), (Some(12), "eth0.7"));
         assert!(sysfs.gid_netdev("rxe0", 1, 301).is_err());
         assert!(sysfs.gid_netdev("rxe0", 2, 300).is_err());
+    }
+
+    #[test]
+    fn each_entry_of_a_gid_table_has_its_version() {
+        let (_directory, sysfs) = class(&[
+            (
+                "infiniband/mlx5_0/ports/1/gid_attrs/types/0",
+                "IB/RoCE v1\n",
+            ),
+            ("infiniband/mlx5_0/ports/1/gid_attrs/types/1", "RoCE v2\n"),
+        ]);
+        let is_v1 = |index| sysfs.is_roce_v1("mlx5_0", 1, index);
+        assert!(is_v1(0).unwrap());
+        assert!(!is_v1(1).unwrap());
+        assert!(is_v1(2).is_err());
     }
 
     const TWO_PORTS: &[(&str, &str)] = &[
