@@ -25,7 +25,8 @@ use crate::services;
 ///
 /// One value serves any number of threads, and clones share its state;
 /// [`resolve`](crate::resolve) makes one for each call. At most 64 lookups run at a
-/// time, those included that outlived their deadline.
+/// time, those included that outlived their deadline; others wait until one ends or their
+/// deadline passes.
 #[derive(Clone, Debug)]
 pub struct Directory {
     /// `None` for the system's.

@@ -64,7 +64,8 @@ pub enum Error {
     /// The name server did not answer before the deadline.
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
-    /// Too many lookups of this directory still wait for a name server.
+    /// Too many lookups of this directory waited for a name server until the deadline, or
+    /// too many resolutions with an event run already.
     #[error("too many lookups still wait for a name server")]
     TooManyLookups,
     /// The thread of the lookup could not start.

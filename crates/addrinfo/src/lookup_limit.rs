@@ -1,7 +1,9 @@
 //! Limits on concurrent lookups.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
 
 /// Counts the lookups and the tasks of a directory, which its clones share. Made by the
 /// first lookup or clone: numeric addresses need neither.
@@ -17,8 +19,15 @@ impl Clone for LookupLimits {
 /// How many run now.
 #[derive(Debug, Default)]
 struct Running {
-    lookups: AtomicUsize,
-    tasks: AtomicUsize,
+    lookups: Counter,
+    tasks: Counter,
+}
+
+/// The permits in use, and what is notified when one is released.
+#[derive(Debug, Default)]
+struct Counter {
+    in_use: Mutex<usize>,
+    released: Condvar,
 }
 
 /// The most lookups at a time, abandoned ones included, and the most tasks.
@@ -28,7 +37,7 @@ pub(crate) const MAX_LOOKUPS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct LookupPermit {
     running: Arc<Running>,
-    counter: fn(&Running) -> &AtomicUsize,
+    counter: fn(&Running) -> &Counter,
 }
 
 impl LookupLimits {
@@ -36,36 +45,54 @@ impl LookupLimits {
         self.0.get_or_init(Arc::default)
     }
 
-    /// Acquires a permit for a lookup; `None` if [`MAX_LOOKUPS`] are in use.
-    pub(crate) fn try_lookup(&self) -> Option<LookupPermit> {
-        self.try_acquire(|running| &running.lookups)
-    }
-
-    /// Acquires a permit for a resolution on a thread of its own, likewise.
-    pub(crate) fn try_task(&self) -> Option<LookupPermit> {
-        self.try_acquire(|running| &running.tasks)
-    }
-
-    fn try_acquire(&self, counter: fn(&Running) -> &AtomicUsize) -> Option<LookupPermit> {
-        let one_more = |taken: usize| (taken < MAX_LOOKUPS).then_some(taken + 1);
-        let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
+    /// Waits for a permit for a lookup, of which there are [`MAX_LOOKUPS`]; `None` if all
+    /// are in use until the deadline.
+    pub(crate) fn lookup(&self, until: Option<Instant>) -> Option<LookupPermit> {
         let running = self.running();
-        let taken = counter(running).fetch_update(set, fetch, one_more);
-        taken.ok().map(|_| LookupPermit {
+        let counter = &running.lookups;
+        let mut in_use = counter.in_use.lock();
+        while *in_use >= MAX_LOOKUPS {
+            match until {
+                None => counter.released.wait(&mut in_use),
+                Some(until) if until <= Instant::now() => return None,
+                Some(until) => {
+                    let _ = counter.released.wait_until(&mut in_use, until);
+                }
+            }
+        }
+        *in_use += 1;
+        Some(LookupPermit {
             running: Arc::clone(running),
-            counter,
+            counter: |running| &running.lookups,
+        })
+    }
+
+    /// Acquires a permit for a resolution on a thread of its own; `None` if
+    /// [`MAX_LOOKUPS`] run.
+    pub(crate) fn try_task(&self) -> Option<LookupPermit> {
+        let running = self.running();
+        let mut in_use = running.tasks.in_use.lock();
+        if *in_use >= MAX_LOOKUPS {
+            return None;
+        }
+        *in_use += 1;
+        Some(LookupPermit {
+            running: Arc::clone(running),
+            counter: |running| &running.tasks,
         })
     }
 
     #[cfg(test)]
     pub(crate) fn lookups_in_use(&self) -> usize {
-        self.running().lookups.load(Ordering::Acquire)
+        *self.running().lookups.in_use.lock()
     }
 }
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        (self.counter)(&self.running).fetch_sub(1, Ordering::AcqRel);
+        let counter = (self.counter)(&self.running);
+        *counter.in_use.lock() -= 1;
+        counter.released.notify_one();
     }
 }
 
@@ -77,10 +104,11 @@ mod tests {
     fn clones_share_the_limits_and_lookups_do_not_count_as_tasks() {
         let limits = LookupLimits::default();
         let clone = limits.clone();
-        let lookups: Vec<_> = (0..MAX_LOOKUPS).map(|_| limits.try_lookup()).collect();
+        let now = Some(Instant::now());
+        let lookups: Vec<_> = (0..MAX_LOOKUPS).map(|_| limits.lookup(now)).collect();
         assert!(lookups.iter().all(Option::is_some));
-        assert!(clone.try_lookup().is_none() && clone.clone().try_task().is_some());
+        assert!(clone.lookup(now).is_none() && clone.clone().try_task().is_some());
         drop(lookups);
-        assert!(clone.try_lookup().is_some());
+        assert!(clone.lookup(now).is_some());
     }
 }

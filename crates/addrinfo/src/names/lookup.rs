@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::lookup_limit::LookupLimits;
 
 impl LookupLimits {
-    /// Runs a lookup until it ends or until `until`. Without a deadline it runs on this
-    /// thread.
+    /// Runs a lookup, once it has a permit, until it ends or until `until`. Without a
+    /// deadline it runs on this thread.
     ///
     /// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a thread
     /// of its own. After the deadline the thread finishes on its own; it holds nothing but
@@ -19,10 +19,10 @@ impl LookupLimits {
         until: Option<Instant>,
         lookup: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
+        let permit = self.lookup(until).ok_or(Error::TooManyLookups)?;
         let Some(until) = until else {
             return Ok(lookup());
         };
-        let permit = self.try_lookup().ok_or(Error::TooManyLookups)?;
         let (answer, answered) = sync_channel(1);
         thread::Builder::new()
             .name("rdmacm-lookup".to_owned())
@@ -45,6 +45,7 @@ impl LookupLimits {
 mod tests {
     use super::*;
     use crate::lookup_limit::MAX_LOOKUPS;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -69,11 +70,38 @@ mod tests {
             let at_once = Some(Instant::now());
             assert_eq!(lookups.run(at_once, silent), Err(Error::LookupDeadline));
         }
-        assert_eq!(lookups.run(Some(soon()), || 7), Err(Error::TooManyLookups));
+        let brief = Some(Instant::now() + Duration::from_millis(20));
+        assert_eq!(lookups.run(brief, || 7), Err(Error::TooManyLookups));
         drop(servers);
         while lookups.lookups_in_use() > 0 {
             thread::yield_now();
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Ok(7));
+    }
+
+    #[test]
+    fn lookups_beyond_the_limit_wait_for_one_to_end() {
+        let lookups = LookupLimits::default();
+        let most = AtomicUsize::new(0);
+        let look_up = {
+            let lookups = lookups.clone();
+            move || {
+                thread::sleep(Duration::from_millis(5));
+                lookups.lookups_in_use()
+            }
+        };
+        thread::scope(|scope| {
+            for index in 0..3 * MAX_LOOKUPS {
+                let until = (index % 2 == 0).then(soon);
+                let (lookups, most, look_up) = (&lookups, &most, look_up.clone());
+                scope.spawn(move || {
+                    let in_use = lookups.run(until, look_up).unwrap();
+                    most.fetch_max(in_use, Ordering::Relaxed);
+                });
+            }
+        });
+        let most = most.into_inner();
+        assert!(most <= MAX_LOOKUPS, "{most}");
+        assert_eq!(lookups.lookups_in_use(), 0);
     }
 }
