@@ -126,7 +126,10 @@ impl Directory {
         let until = hints.deadline.until(Instant::now());
         let context = self.context(until);
         let kind = kind_of_service(kind, service, hints, context);
-        let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
+        let local = match node.filter(|_| hints.may_be_local()) {
+            Some(node) => Local::named(node)?,
+            None => None,
+        };
         let candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, context)?,
             None => candidates(node, service, hints, kind, context)?,

@@ -77,8 +77,8 @@ pub enum Error {
     /// The id has no result yet, or it was taken already.
     #[error("the id has no result of a resolution")]
     NothingResolved,
-    /// Listing the addresses of this machine failed.
-    #[error("list the addresses of the network interfaces: {}", io::Error::from_raw_os_error(*.0))]
+    /// Listing the network interfaces of this machine or their addresses failed.
+    #[error("list the network interfaces and their addresses: {}", io::Error::from_raw_os_error(*.0))]
     Interfaces(i32),
     /// The connection manager failed.
     #[error(transparent)]

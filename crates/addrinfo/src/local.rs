@@ -2,8 +2,9 @@
 
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 
+use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::{Interface, if_nameindex};
+use nix::net::if_::{Interface, Interfaces, if_nameindex, if_nametoindex};
 use rdmacm_core::{CmAddr, RdmaDevice};
 
 use crate::error::{Error, NameError, Result};
@@ -25,11 +26,37 @@ pub struct LocalAddress {
 /// # Errors
 /// [`Error::Interfaces`] if the kernel reports an error.
 pub fn interface_addresses() -> Result<Vec<LocalAddress>> {
-    let all = getifaddrs().map_err(|errno| Error::Interfaces(errno as i32))?;
+    let all = getifaddrs().map_err(failed)?;
     Ok(all.filter_map(|one| LocalAddress::read(&one)).collect())
 }
 
+fn failed(errno: Errno) -> Error {
+    Error::Interfaces(errno as i32)
+}
+
 impl LocalAddress {
+    /// The addresses of the network interface of this name, or of this alternative name
+    /// (`altname`) of up to 15 bytes, in the kernel's order.
+    ///
+    /// # Errors
+    /// [`Error::Interfaces`] if the kernel reports an error.
+    pub fn of_interface(name: &str) -> Result<Vec<Self>> {
+        let found = of_interface(interface_addresses()?, name);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        // An interface without addresses needs no second name.
+        let (None, Some(index)) = (interface_index(name)?, alternative_index(name)?) else {
+            return Ok(found);
+        };
+        let interfaces = interfaces()?;
+        let Some(interface) = interfaces.iter().find(|one| one.index() == index) else {
+            return Ok(found);
+        };
+        let name = interface.name().to_string_lossy();
+        Ok(of_interface(interface_addresses()?, &name))
+    }
+
     fn read(entry: &InterfaceAddress) -> Option<Self> {
         let address = entry.address.as_ref()?;
         let v4 = address.as_sockaddr_in();
@@ -37,8 +64,10 @@ impl LocalAddress {
         let address = v4
             .map(|v4| SocketAddrV4::new(v4.ip(), 0).into())
             .or_else(|| v6.map(|v6| SocketAddrV6::new(v6.ip(), 0, 0, v6.scope_id()).into()))?;
+        // An IPv4 address has its label here, `eth0:1`; no interface has a colon in its name.
+        let interface = entry.interface_name.split(':').next()?;
         Some(Self {
-            interface: entry.interface_name.clone(),
+            interface: interface.to_owned(),
             address,
         })
     }
@@ -57,17 +86,25 @@ pub(crate) enum Local {
 
 impl Local {
     /// The interface or, failing that, the device of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The process has no descriptor left to find out.
+    pub(crate) fn named(name: &str) -> Result<Option<Self>> {
         if parse_numeric(name).is_some() {
-            return None;
+            return Ok(None);
         }
-        if interface_index(name).is_some() {
-            return Some(Self::Interface(name.to_owned()));
+        if interface_index(name)?.is_some() {
+            return Ok(Some(Self::Interface(name.to_owned())));
         }
-        // A failure to list devices counts as no device.
-        let devices = RdmaDevice::list().unwrap_or_default();
+        let devices = match RdmaDevice::list() {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                return Err(error.into());
+            }
+            // Without netlink and sysfs no name is that of a device.
+            devices => devices.unwrap_or_default(),
+        };
         let is_device = devices.iter().any(|device| device.name == name);
-        is_device.then(|| Self::Device(name.to_owned()))
+        Ok(is_device.then(|| Self::Device(name.to_owned())))
     }
 
     /// Its addresses. For a device those of the whole machine: the kernel knows which of
@@ -84,14 +121,32 @@ impl Local {
     }
 }
 
-/// The index of an interface. `if_nametoindex(3)` makes the kernel load a module for an
-/// unknown name (`netdev-NAME`), which takes long.
-pub(crate) fn interface_index(name: &str) -> Option<u32> {
-    let all = if_nameindex().ok()?;
+/// The index of an interface.
+pub(crate) fn interface_index(name: &str) -> Result<Option<u32>> {
+    let all = interfaces()?;
     let found = all
         .iter()
         .find(|one| one.name().to_bytes() == name.as_bytes());
-    found.map(Interface::index)
+    Ok(found.map(Interface::index))
+}
+
+/// The index of an interface by an alternative name. `if_nametoindex(3)` makes the kernel
+/// load a module for an unknown name (`netdev-NAME`), which takes long: not for the name of
+/// what may be a host.
+pub(crate) fn alternative_index(name: &str) -> Result<Option<u32>> {
+    // musl would cut a longer name.
+    if name.len() >= libc::IFNAMSIZ {
+        return Ok(None);
+    }
+    match if_nametoindex(name) {
+        Ok(index) => Ok(Some(index)),
+        Err(errno @ (Errno::EMFILE | Errno::ENFILE)) => Err(failed(errno)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn interfaces() -> Result<Interfaces> {
+    if_nameindex().map_err(failed)
 }
 
 fn of_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {
@@ -101,6 +156,9 @@ fn of_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {
 
 #[cfg(test)]
 mod tests {
+    use nix::net::if_::InterfaceFlags;
+    use nix::sys::socket::SockaddrStorage;
+
     use super::*;
 
     #[test]
@@ -113,9 +171,32 @@ mod tests {
 
     #[test]
     fn names_of_interfaces_are_known() {
-        assert_eq!(Local::named("lo"), Some(Local::Interface("lo".to_owned())));
-        assert_eq!(Local::named("no-such-thing"), None);
+        let lo = Local::Interface("lo".to_owned());
+        assert_eq!(Local::named("lo"), Ok(Some(lo)));
+        assert_eq!(Local::named("no-such-thing"), Ok(None));
         let gone = Local::Interface("no-such-thing".to_owned());
         assert_eq!(gone.addresses(), Err(NameError::NoData.into()));
+        assert_eq!(LocalAddress::of_interface("no-such-thing"), Ok(Vec::new()));
+        let lo = LocalAddress::of_interface("lo").unwrap();
+        assert_eq!(lo, of_interface(interface_addresses().unwrap(), "lo"));
+    }
+
+    #[test]
+    fn a_label_is_not_the_name_of_an_interface() {
+        let address = SocketAddrV4::new([10, 1, 0, 7].into(), 0);
+        let storage = SockaddrStorage::from(address);
+        for name in ["eth0", "eth0:1"] {
+            let entry = InterfaceAddress {
+                interface_name: name.to_owned(),
+                flags: InterfaceFlags::empty(),
+                address: Some(storage),
+                netmask: None,
+                broadcast: None,
+                destination: None,
+            };
+            let read = LocalAddress::read(&entry).unwrap();
+            assert_eq!(read.interface, "eth0");
+            assert_eq!(read.address, address.into());
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use rdmacm_core::Family;
 
 use crate::error::{NameError, Result};
-use crate::local::interface_index;
+use crate::local::{alternative_index, interface_index};
 
 /// A numeric address without a port, with its scope as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,17 +38,28 @@ impl Numeric<'_> {
     }
 
     /// Resolves the scope as the C library does: an interface name, if the address is
-    /// link-local, before a number.
+    /// link-local, before a number; an alternative name is the last guess, because it
+    /// takes long.
     fn scope_id(self) -> Result<u32> {
         let Some(scope) = self.scope else {
             return Ok(0);
         };
-        let named = is_of_one_link(self.ip).then(|| interface_index(scope));
+        let may_have_name = is_of_one_link(self.ip);
+        if may_have_name {
+            if let Some(index) = interface_index(scope)? {
+                return Ok(index);
+            }
+        }
         // `parse` accepts a sign.
-        let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
-        let number = is_number.then(|| scope.parse().ok());
-        let scope_id = named.flatten().or(number.flatten());
-        scope_id.ok_or_else(|| NameError::NoName.into())
+        if scope.bytes().all(|byte| byte.is_ascii_digit()) {
+            return scope.parse().map_err(|_| NameError::NoName.into());
+        }
+        let alternative = may_have_name
+            .then(|| alternative_index(scope))
+            .transpose()?;
+        alternative
+            .flatten()
+            .ok_or_else(|| NameError::NoName.into())
     }
 }
 

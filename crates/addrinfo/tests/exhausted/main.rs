@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rdmacm_addrinfo::{Directory, Error, Hints, NameError};
+use rdmacm_addrinfo::{Directory, Error, Hints, LocalAddress, NameError};
 use rdmacm_core::{CmAddr, Deadline};
 
 mod arena;
@@ -61,6 +61,22 @@ fn without_a_descriptor_the_system_fails_with_its_error_number() {
         let numbers = [libc::EMFILE, libc::EBUSY].map(Some);
         assert!(numbers.contains(&error.raw_os_error()), "{error}");
         lookup().unwrap();
+    });
+}
+
+#[test]
+fn without_a_descriptor_no_interface_is_unknown() {
+    let test = "without_a_descriptor_no_interface_is_unknown";
+    in_a_child(test, || {
+        let directory = Directory::new().acm(None);
+        limited(Resource::RLIMIT_NOFILE, 0, || {
+            let numeric = directory.addresses("fe80::1%lo", "7471", &Hints::rc());
+            assert_eq!(numeric, Err(Error::Interfaces(libc::EMFILE)));
+            let passive = directory.resolve("lo", "7471", &Hints::rc().passive());
+            assert_eq!(passive, Err(Error::Interfaces(libc::EMFILE)));
+            let found = LocalAddress::of_interface("lo");
+            assert_eq!(found, Err(Error::Interfaces(libc::EMFILE)));
+        });
     });
 }
 
