@@ -33,7 +33,7 @@ pub struct AddrInfo {
     /// The destination address; `None` in a passive result.
     #[doc(alias = "ai_dst_addr")]
     pub destination: Option<CmAddr>,
-    /// The node's canonical name, if it was asked for, on its first address.
+    /// The node's canonical name, if it was asked for, in the first result.
     #[doc(alias = "ai_dst_canonname")]
     #[doc(alias = "ai_src_canonname")]
     pub canonical_name: Option<String>,

@@ -44,7 +44,18 @@ pub(crate) fn entries(
     let mut list = native::with_connect_data(list);
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
+    move_name_to_first(&mut list);
     Ok(list)
+}
+
+/// Moves the canonical name to the first result. The resolver has given it to the first
+/// address, and ibacm's native address shares it.
+fn move_name_to_first(list: &mut [AddrInfo]) {
+    let names = list.iter_mut().map(|info| info.canonical_name.take());
+    let names: Vec<_> = names.flatten().collect();
+    if let Some(first) = list.first_mut() {
+        first.canonical_name = names.into_iter().next();
+    }
 }
 
 fn entry(target: ProbeTarget, hints: &Hints, kind: Kind, transports: &mut Transports) -> AddrInfo {

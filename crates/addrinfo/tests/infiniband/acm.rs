@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rdmacm_addrinfo::{Acm, AddrInfo, Hints};
+use rdmacm_addrinfo::{Acm, AddrInfo, Hints, Host, HostQuestion, NameError, Resolver};
 use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSpace};
 use rdmacm_sim::SubnetAdmin;
 use tempfile::TempDir;
@@ -85,6 +85,33 @@ fn the_native_address_stands_in_front_and_is_reached() {
     );
     assert!(!ip.is_reachable());
     assert_eq!(daemon.requests(1).len(), 1);
+}
+
+/// A host with one address and a canonical name.
+#[derive(Debug)]
+struct Storage;
+
+impl Resolver for Storage {
+    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+        Ok(Host {
+            addresses: vec![([10, 1, 0, 7], 0).into()],
+            canonical_name: Some("storage-7.example".to_owned()),
+        })
+    }
+}
+
+#[test]
+fn the_native_address_has_the_canonical_name() {
+    let (rundir, _daemon) = daemon();
+    let directory = directory(&fabric().1).acm(Acm::at(rundir.path()));
+    let directory = directory.resolver(Storage);
+    let hints = Hints::rc().canonical_name();
+    let list = directory.resolve("storage-7", "7471", &hints).unwrap();
+    let names: Vec<_> = list
+        .iter()
+        .map(|info| info.canonical_name.as_deref())
+        .collect();
+    assert_eq!(names, [Some("storage-7.example"), None]);
 }
 
 /// In what is asked, behind the header: the source that is none, the GID twice.
