@@ -1,5 +1,6 @@
 //! Event channels.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -246,6 +247,13 @@ impl EventChannel {
     /// Those of [`InfinibandPort::list`].
     pub fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
         self.state.devices().infiniband_ports()
+    }
+
+    /// The IP addresses of the simulated host to which ids of this channel belong; `None` if it
+    /// is this machine. See [`RdmaDevices::host_addresses`](crate::RdmaDevices::host_addresses).
+    #[must_use]
+    pub fn host_addresses(&self) -> Option<Vec<IpAddr>> {
+        self.state.devices().host_addresses()
     }
 
     /// The descriptor of [`AsFd`], or why it could not be opened.

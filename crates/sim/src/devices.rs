@@ -1,5 +1,7 @@
 //! The RDMA devices of a host, by name.
 
+use std::net::IpAddr;
+
 use rdmacm_core::{DeviceId, Error, InfinibandPort, RdmaDevice, RdmaDevices};
 
 use crate::adapter::Port;
@@ -33,6 +35,10 @@ impl RdmaDevices for Host {
     fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, Error> {
         let ports = self.with_state(HostState::active_infiniband_ports);
         Ok(ports.unwrap_or_default())
+    }
+
+    fn host_addresses(&self) -> Option<Vec<IpAddr>> {
+        Some(self.addresses())
     }
 }
 

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use rdmacm::addrinfo::LocalAddress;
 use rdmacm::core::{Error, EventKind, IdHandle, RejectReason};
 use rdmacm::{Cause, CmConnection, Connector, Listener, Node, RetryPolicy, Stage};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
+use crate::link::{Link, run};
 use crate::newer_commands;
 use crate::queue_pairs::{AnyQueuePair, QueuePairs};
 use rdmacm_tests_macros::case;
@@ -260,6 +262,26 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
         assert_eq!(local.ip(), Some(site.v4.into()));
         assert!(from.is_none_or(|from| local.port() == from));
         pair.disconnect_both();
+    }
+}
+
+#[case]
+fn an_interface_has_alternative_names_and_labels(site: &Site) {
+    let link = Link::new(site);
+    let (netdev, labelled) = (&link.netdev, link.neighbour());
+    let alternative = format!("a{netdev}");
+    run(&format!(
+        "ip link property add dev {netdev} altname {alternative}"
+    ));
+    run(&format!(
+        "ip addr add {labelled}/24 dev {netdev} label {netdev}:1"
+    ));
+    for name in [netdev, &alternative] {
+        let connector = connector(&link.site(site), 7).from_interface(name);
+        let source = connector.resolve().unwrap().local_addr().unwrap();
+        assert_eq!(source.ip(), link.address.ip(), "{name}");
+        let found = LocalAddress::of_interface(name).unwrap();
+        assert!(found.iter().any(|one| one.address.ip() == labelled));
     }
 }
 

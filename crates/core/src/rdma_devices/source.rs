@@ -1,6 +1,7 @@
 //! Where a channel looks up RDMA devices.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use super::{DeviceId, InfinibandPort, RdmaDevice};
 use crate::error::Result;
@@ -27,6 +28,12 @@ pub trait RdmaDevices: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of [`InfinibandPort::list`].
     fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>>;
+
+    /// The IP addresses of the simulated host that has these devices; `None`, which is the
+    /// default, if they are this machine's.
+    fn host_addresses(&self) -> Option<Vec<IpAddr>> {
+        None
+    }
 }
 
 /// The RDMA devices of this machine, by RDMA netlink and sysfs. What a channel

@@ -38,7 +38,8 @@ pub(crate) async fn resolve(
     let id = managed.id();
     let refused = |stage| move |error| attempt.fail(stage, Cause::from(error));
     options.apply(id).map_err(refused(Stage::Bind))?;
-    let source = config.source.address(target.destination.family());
+    let family = target.destination.family();
+    let source = config.source.address(event_loop.channel(), family);
     let source = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
     let source = source.or(target.source);
 

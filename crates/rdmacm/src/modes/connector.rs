@@ -122,14 +122,17 @@ impl Connector {
         self
     }
 
-    /// Connects from an address of this network interface.
+    /// Connects from an address of this network interface, by its name or an alternative name of
+    /// up to 15 bytes.
     #[must_use]
     pub fn from_interface(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Interface(name.into());
         self
     }
 
-    /// Connects from an address of this RDMA device.
+    /// Connects from an address that this RDMA device serves, those of VLANs and bonds on top of
+    /// its network interface included. Finding it takes a few commands for each address of this
+    /// host.
     #[must_use]
     pub fn from_device(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Device(name.into());
