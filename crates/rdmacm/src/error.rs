@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use rdmacm_addrinfo::Reason;
 use rdmacm_core::{self as core, EventFailure, RejectReason};
 
 use crate::failed_request::FailedRequest;
@@ -168,6 +169,11 @@ impl Error {
             Cause::Refused(error) => error.raw_os_error(),
             Cause::Event(failure) | Cause::GroupLost { failure, .. } => failure.raw_os_error(),
             Cause::QueuePair(error) | Cause::Udp(error) => error.raw_os_error(),
+            Cause::Unreachable(why) => match &why.reason {
+                Reason::Refused(error) => error.raw_os_error(),
+                Reason::Failed(failure) => failure.raw_os_error(),
+                _ => None,
+            },
             Cause::Closed(reason) => reason.failure()?.raw_os_error(),
             Cause::Device { errno, .. } => *errno,
             _ => None,
@@ -248,6 +254,7 @@ mod tests {
             Cause::PeerGone,
             Cause::Deadline,
             Cause::Name(addrinfo::Error::Rdma(core::Error::Busy)),
+            Cause::NoTarget,
             Cause::NoAddress,
             Cause::NoSourceAddress("eth7".to_owned()),
             Cause::QueuePair(io::Error::other("none left")),

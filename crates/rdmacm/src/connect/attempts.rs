@@ -81,7 +81,7 @@ impl ConnectAttempts<'_> {
             } else {
                 let attempts = targets.iter().map(|target| Box::pin(start(target)));
                 let outcome = race(event_loop, config.stagger, attempts.collect()).await;
-                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoAddress)))
+                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
             };
             let error = match outcome {
                 Ok(found) => return Ok(found),
@@ -103,8 +103,13 @@ impl ConnectAttempts<'_> {
 
     /// The peer's addresses.
     async fn targets(&self, attempt: &Attempt) -> Result<Cow<'_, [ConnectTarget]>> {
+        let qp_type = self.config.options.qp_type;
         let (node, service) = match self.peer {
-            Peer::Targets(targets) => return Ok(targets.into()),
+            Peer::Targets(targets) => return Ok(of_type(targets, qp_type)),
+            Peer::Unreachable { reason, .. } => {
+                let cause = Cause::Unreachable(reason.clone());
+                return Err(attempt.fail(Stage::LookUp, cause));
+            }
             Peer::Invalid(_) => {
                 return Err(attempt.fail(Stage::LookUp, Cause::InvalidAddress));
             }
@@ -112,7 +117,7 @@ impl ConnectAttempts<'_> {
         };
         // From now by the system's clock, which is the only one that name servers know.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
-        let hints = match self.config.options.qp_type {
+        let hints = match qp_type {
             QpType::UD => Hints::ud(),
             _ => Hints::rc(),
         };
@@ -132,4 +137,13 @@ impl ConnectAttempts<'_> {
         let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
         Ok(found.into_iter().map(ConnectTarget::from).collect())
     }
+}
+
+/// The targets for this type of queue pair.
+fn of_type(targets: &[ConnectTarget], qp_type: QpType) -> Cow<'_, [ConnectTarget]> {
+    if targets.iter().all(|target| target.is_for(qp_type)) {
+        return targets.into();
+    }
+    let usable = targets.iter().filter(|target| target.is_for(qp_type));
+    usable.cloned().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use rdmacm_addrinfo::AddrInfo;
+use rdmacm_addrinfo::{AddrInfo, Unreachable};
 use rdmacm_core::{CmAddr, IbAddr};
 
 use super::ConnectTarget;
@@ -16,7 +16,7 @@ use crate::error::Target;
 /// | `("storage-7", "7471")`, `("storage-7", 7471)`, `(ip_addr, 7471)` | the same in two parts |
 /// | [`SocketAddr`], [`CmAddr`], references to them, [`IbAddr`] | one address |
 /// | slices and vectors of [`SocketAddr`] or [`CmAddr`] | the first address that works |
-/// | [`AddrInfo`], slices of it | results of [`addrinfo::resolve`](crate::addrinfo::resolve): the first that works, with the source, route, port space and connect data that are known. Those that RDMA does not reach, or that are not for reliable connections, are left out. |
+/// | [`AddrInfo`], slices of it | results of [`addrinfo::resolve`](crate::addrinfo::resolve): the first that works, with the source, route, port space and connect data that are known. Those that RDMA does not reach, or that are for another type of queue pair, are left out. |
 ///
 /// Names are resolved when the connector connects, and so are errors reported:
 /// [`Cause::InvalidAddress`](crate::Cause::InvalidAddress) for a text without a port.
@@ -31,6 +31,12 @@ pub(crate) enum Peer {
     Name { node: String, service: String },
     /// Addresses.
     Targets(Vec<ConnectTarget>),
+    /// Addresses that RDMA does not reach.
+    Unreachable {
+        /// The first one.
+        address: Option<CmAddr>,
+        reason: Unreachable,
+    },
     /// A text that is neither.
     Invalid(String),
 }
@@ -41,6 +47,7 @@ impl Peer {
         match self {
             Self::Name { node, service } => Target::name(format!("{node}:{service}")),
             Self::Invalid(text) => Target::name(text.as_str()),
+            Self::Unreachable { address, .. } => address.map_or_else(Target::default, Target::from),
             Self::Targets(targets) => match targets.as_slice() {
                 [target] => target.destination.into(),
                 _ => Target::default(),
@@ -75,12 +82,23 @@ impl Peer {
     }
 
     fn targets<'a>(found: impl IntoIterator<Item = &'a AddrInfo>) -> Self {
-        let reachable = found.into_iter().filter(|info| info.is_reachable());
-        Self::Targets(
-            reachable
-                .filter_map(ConnectTarget::from_addr_info)
-                .collect(),
-        )
+        let mut targets = Vec::new();
+        let mut unreachable = None;
+        for info in found {
+            match &info.reach {
+                Ok(_) => targets.extend(ConnectTarget::from_addr_info(info)),
+                Err(reason) => {
+                    unreachable.get_or_insert((info.destination, reason));
+                }
+            }
+        }
+        match unreachable {
+            Some((address, reason)) if targets.is_empty() => Self::Unreachable {
+                address,
+                reason: reason.clone(),
+            },
+            _ => Self::Targets(targets),
+        }
     }
 
     fn addresses<A: Into<CmAddr>>(addresses: impl IntoIterator<Item = A>) -> Self {
@@ -218,7 +236,7 @@ mod tests {
     fn name(text: &str) -> Option<(String, String)> {
         match PeerAddr::from(text).0 {
             Peer::Name { node, service } => Some((node, service)),
-            Peer::Invalid(_) | Peer::Targets(_) => None,
+            Peer::Invalid(_) | Peer::Targets(_) | Peer::Unreachable { .. } => None,
         }
     }
 

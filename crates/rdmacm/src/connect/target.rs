@@ -11,6 +11,8 @@ pub(crate) struct ConnectTarget {
     pub(crate) source: Option<CmAddr>,
     /// The route. It is resolved if this is empty.
     pub(crate) route: Vec<PathData>,
+    /// The type of queue pair that it was resolved for; any if `None`.
+    pub(crate) qp_type: Option<QpType>,
     /// The port space of the peer's service; the caller's if `None`.
     pub(crate) port_space: Option<PortSpace>,
     /// What the peer expects in front of the private data.
@@ -23,6 +25,7 @@ impl From<CmAddr> for ConnectTarget {
             destination,
             source: None,
             route: Vec::new(),
+            qp_type: None,
             port_space: None,
             connect_data: Vec::new(),
         }
@@ -30,20 +33,21 @@ impl From<CmAddr> for ConnectTarget {
 }
 
 impl ConnectTarget {
-    /// The target of an address lookup; `None` if it has no destination, or is not for
-    /// reliable connections.
+    /// The target of an address lookup; `None` if it has no destination.
     pub(crate) fn from_addr_info(info: &AddrInfo) -> Option<Self> {
-        if info.qp_type != QpType::RC {
-            return None;
-        }
         let known = info.reach.as_ref().map(Route::settable).unwrap_or_default();
         let route = if known.is_empty() { &info.route } else { known };
         Some(Self {
             destination: info.destination?,
             source: info.source,
             route: route.to_vec(),
+            qp_type: Some(info.qp_type),
             port_space: Some(info.port_space),
             connect_data: info.connect_data.clone(),
         })
+    }
+
+    pub(crate) fn is_for(&self, qp_type: QpType) -> bool {
+        self.qp_type.is_none_or(|known| known == qp_type)
     }
 }

@@ -37,6 +37,13 @@ pub enum Cause {
     /// The name could not be resolved.
     #[error(transparent)]
     Name(addrinfo::Error),
+    /// There is no address to connect to: a list was empty, or had none for this type of queue
+    /// pair.
+    #[error("no address to connect to: the list is empty, or for another type of queue pair")]
+    NoTarget,
+    /// RDMA reaches none of the addresses of a list, the first one for this reason.
+    #[error("RDMA does not reach the address: {0}")]
+    Unreachable(addrinfo::Unreachable),
     /// The name has no address of the source's address family.
     #[error("no address of the source's family")]
     NoAddress,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rdmacm_addrinfo::{self as addrinfo, NameError, Reason};
 use rdmacm_core::{self as core, EventKind, RejectReason};
 
 use super::{Cause, Error};
@@ -40,6 +41,11 @@ impl Error {
         match &self.0.cause {
             Cause::Event(failure) => failure.is_unreachable(),
             Cause::Refused(error) => error.is_unreachable(),
+            Cause::Unreachable(why) => match &why.reason {
+                Reason::Failed(failure) => failure.is_unreachable(),
+                Reason::Refused(error) => error.is_unreachable(),
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -54,6 +60,12 @@ impl Error {
             _ => false,
         }
     }
+            Cause::Unreachable(why) => match &why.reason {
+                Reason::Deadline => true,
+                Reason::Failed(failure) => failure.is_timeout(),
+                Reason::Refused(error) => error.is_timeout(),
+                _ => false,
+            },
 
     /// Whether a listener or a connection was [stopped](crate::StopHandle).
     #[must_use]
@@ -168,6 +180,8 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::Runtime(error)
         | Cause::Udp(error)
         | Cause::Device { error, .. } => error.kind(),
+        Cause::Unreachable(_) if error.is_unreachable() => HostUnreachable,
+        Cause::Unreachable(_) => error.raw_os_error().map_or(InvalidInput, kind_of),
         Cause::InvalidAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
@@ -176,6 +190,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::NoMapEntry
         | Cause::NotMappable
         | Cause::MessageTooLong(_)
+        | Cause::NoTarget
         | Cause::DatagramTooLong { .. } => InvalidInput,
         Cause::ShutDown => io::ErrorKind::BrokenPipe,
         Cause::Aborted => io::ErrorKind::ConnectionAborted,

@@ -4,11 +4,13 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use rdmacm::addrinfo::{Directory, Host, HostQuestion, NameError, Resolver};
+use rdmacm::addrinfo::{AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
 use rdmacm::core::{CommandNumber, Deadline};
-use rdmacm::{Cause, Connector, Error, Node, RdmaDatagram, Result, RetryPolicy, STAGGER, Stage};
+use rdmacm::{Cause, Connector, DatagramSocket, Error, Node, RdmaDatagram, Result};
+use rdmacm::{RetryPolicy, STAGGER, Stage};
+use rdmacm_sim::{Adapter, Fabric};
 
-use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, channel, node};
+use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
 /// Knows the addresses of `storage-7`.
 #[derive(Debug)]
@@ -22,6 +24,14 @@ impl Resolver for Storage {
         let addresses = self.0.iter().map(|address| SocketAddr::from((*address, 0)));
         Ok(addresses.collect())
     }
+}
+
+/// What RDMA knows of the server's address.
+fn found(hosts: &Hosts, hints: &Hints) -> Vec<AddrInfo> {
+    let host = hosts.client.clone();
+    let directory = Directory::new().channels(move || channel(&host).open());
+    let (ip, port) = (hosts.address().ip().to_string(), PORT.to_string());
+    directory.resolve(&*ip, &*port, hints).unwrap()
 }
 
 /// A client whose peer has the addresses of two hosts, `server` and then `other`.
@@ -222,6 +232,22 @@ fn an_attempt_is_cut_short_and_retried() {
 }
 
 #[test]
+fn the_limit_of_an_attempt_is_that_of_each_address() {
+    for two in TwoAddresses::each() {
+        two.hosts.server.set_link_up(two.hosts.device(), false);
+        let server = two.serve_other();
+        let limit = STAGGER / 2;
+        let connector = Connector::new("storage-7:7471").with_node(&two.client);
+        let connector = connector.retry(RetryPolicy::never().attempt_limit(limit));
+        let connection = connector.connect_with(&two.hosts.client_pairs).unwrap();
+        let other = SocketAddr::from((two.other.address().unwrap(), PORT));
+        assert_eq!(connection.peer_addr().unwrap(), other.into());
+        drop(connection);
+        server.stop();
+    }
+}
+
+#[test]
 fn lost_messages_delay_connections() {
     for seed in 0..12 {
         let mut hosts = Hosts::roce();
@@ -243,6 +269,82 @@ fn lost_messages_delay_connections() {
         server.stop();
         hosts.assert_server_is_clean();
     }
+}
+
+#[test]
+fn the_source_is_an_address_of_the_device() {
+    let fabric = Fabric::new();
+    let [server, client] = [7, 1].map(|last| {
+        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
+        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
+        fabric.host([one, other.address([0xfd71, 0, 0, 0, 0, 0, 0, last.into()])])
+    });
+    let client = node(&client);
+    let resolve = |peer: IpAddr, device| {
+        let connector = Connector::new((peer, PORT)).with_node(&client);
+        let resolved = connector.from_device(device).resolve()?;
+        resolved.local_addr()
+    };
+    let [v4, .., v6] = server.addresses()[..] else {
+        panic!("{server:?}");
+    };
+    for (peer, device, expected) in [
+        (v4, "rxe0", "10.1.0.1"),
+        (v4, "rxe1", "10.1.0.2"),
+        (v6, "rxe1", "fd71::1"),
+    ] {
+        let source = resolve(peer, device).unwrap();
+        assert_eq!(source.ip(), Some(expected.parse().unwrap()), "{device}");
+    }
+    for (peer, device) in [(v4, "rxe2"), (v6, "rxe0")] {
+        let error = resolve(peer, device).unwrap_err();
+        assert_eq!(error.stage(), Stage::Bind);
+        assert_text(error.cause(), "no address of this family on rxe");
+    }
+}
+
+#[test]
+fn a_list_that_rdma_does_not_reach_has_the_reason() {
+    for hosts in Hosts::each() {
+        hosts.server.set_link_up(hosts.device(), false);
+        let found = found(&hosts, &Hints::rc().deadline(SECOND));
+        let reason = found[0].reach.as_ref().unwrap_err().to_string();
+        let connector = Connector::new(&found).with_node(&node(&hosts.client));
+        let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+        assert_eq!(error.stage(), Stage::LookUp);
+        assert_eq!(error.destination(), Some(hosts.address().into()));
+        assert!(error.to_string().contains(&reason), "{error}");
+        assert!(error.is_timeout() && !error.is_retryable(), "{error}");
+        assert_eq!(std::io::Error::from(error).kind(), ErrorKind::TimedOut);
+    }
+}
+
+#[test]
+fn an_empty_list_has_no_address() {
+    let hosts = Hosts::roce();
+    let datagrams = found(&hosts, &Hints::ud());
+    assert!(datagrams[0].is_reachable());
+    for list in [&[][..], &datagrams] {
+        let connector = Connector::new(list).with_node(&node(&hosts.client));
+        let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+        assert_eq!(error.stage(), Stage::LookUp);
+        assert_text(error.cause(), "no address to connect to: ");
+        assert_eq!(std::io::Error::from(error).kind(), ErrorKind::InvalidInput);
+    }
+}
+
+#[test]
+fn datagrams_have_results_of_their_own() {
+    let hosts = Hosts::roce();
+    let client = node(&hosts.client);
+    let stage = |hints| {
+        let found = found(&hosts, &hints);
+        let options = DatagramSocket::options().with_node(&client);
+        options.connect(&found, SECOND).unwrap_err().stage()
+    };
+    assert_eq!(stage(Hints::rc()), Stage::LookUp);
+    // Nobody is there.
+    assert_eq!(stage(Hints::ud()), Stage::Connect);
 }
 
 #[test]

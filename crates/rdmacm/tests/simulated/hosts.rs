@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rdmacm::core::{ChannelOptions, Deadline, EventChannel, Transport};
-use rdmacm::{CmConnection, Connector, Error, Listener, Node, StopHandle};
+use rdmacm::{CmConnection, Connector, Listener, Node, StopHandle};
 use rdmacm_sim::{Fabric, Host};
 
 use crate::queue_pair::{NumberedQp, QueuePairs};
@@ -166,7 +166,7 @@ impl Server {
 }
 
 #[track_caller]
-pub(crate) fn assert_text(error: &Error, expected: &str) {
+pub(crate) fn assert_text(error: &impl ToString, expected: &str) {
     let text = error.to_string();
     assert!(text.starts_with(expected), "{text}");
 }
