@@ -315,6 +315,22 @@ mod tests {
     }
 
     #[test]
+    fn a_lookup_that_failed_for_now_is_retryable() {
+        use addrinfo::{Error as Lookup, NameError};
+        for (lookup, retryable) in [
+            (NameError::Again.into(), true),
+            (Lookup::TooManyLookups, true),
+            (Lookup::NoThread(io::ErrorKind::WouldBlock), true),
+            (Lookup::NoThread(io::ErrorKind::Other), false),
+            (NameError::NoName.into(), false),
+            (Lookup::LookupDied, false),
+        ] {
+            let error = failed(Cause::Name(lookup));
+            assert_eq!(error.is_retryable(), retryable, "{error}");
+        }
+    }
+
+    #[test]
     fn a_socket_or_a_connection_is_closed() {
         let kind = core::EventKind::DeviceRemoval;
         assert!(failed(Cause::SocketClosed(kind)).is_closed());

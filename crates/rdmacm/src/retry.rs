@@ -4,10 +4,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::stage::Stage;
 
 /// Whether and when to retry after a [transient failure](crate::Error::is_retryable): a peer
 /// that has not noticed the end of an earlier connection, is short of resources, does not
-/// listen yet or did not answer in time.
+/// listen yet or did not answer in time, or a name server that failed for now.
+///
+/// Each attempt looks up the peer's name again, and so follows a changed entry of the name
+/// server. If that fails, it tries the addresses that were found before.
 ///
 /// The pause between attempts is `first_pause` at first and doubles up to `longest_pause`.
 /// Each pause is shortened by a random part of up to a half, so that clients that were
@@ -59,10 +63,10 @@ impl RetryPolicy {
         self
     }
 
-    /// Ends each attempt after this time and retries. An attempt tries all addresses of the
-    /// peer. A RoCE or InfiniBand peer whose backlog is full drops requests without a reply,
-    /// and the kernel repeats a request only after more than four seconds; a limit of a second
-    /// is faster.
+    /// Ends the attempt at each address after this time, and tries again once all have failed.
+    /// A RoCE or InfiniBand peer whose backlog is full drops requests without a reply, and the
+    /// kernel repeats a request only after more than four seconds; a limit of a second is
+    /// faster. Looking up the name takes as long as it takes.
     #[must_use]
     pub const fn attempt_limit(mut self, limit: Duration) -> Self {
         self.attempt_limit = Some(limit);
@@ -75,7 +79,9 @@ impl RetryPolicy {
 
     /// The pause before the next attempt; `None` if there is none.
     pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
-        let cut_short = self.attempt_limit.is_some() && error.is_timeout();
+        // A lookup has no limit of its own, and a list does not change.
+        let is_limited = self.attempt_limit.is_some() && error.stage() != Stage::LookUp;
+        let cut_short = is_limited && error.is_timeout();
         if made >= self.attempts || !(error.is_retryable() || cut_short) {
             return None;
         }
@@ -109,7 +115,6 @@ mod tests {
 
     use super::*;
     use crate::error::Cause;
-    use crate::stage::Stage;
 
     fn failed(cause: Cause) -> Error {
         Error::new(Stage::Connect, cause)
@@ -134,6 +139,8 @@ mod tests {
         assert!(policy.pause(1, &failed(Cause::Deadline)).is_none());
         let limited = policy.attempt_limit(Duration::from_secs(1));
         assert!(limited.pause(1, &failed(Cause::Deadline)).is_some());
+        let looked_up = Error::new(Stage::LookUp, Cause::Deadline);
+        assert!(limited.pause(1, &looked_up).is_none());
     }
 
     proptest! {

@@ -66,22 +66,26 @@ impl ConnectAttempts<'_> {
         } = self;
         let whole = Attempt::until(event_loop, config.deadline, self.peer.target());
         let until = whole.until;
-        let targets = self.targets(&whole).await?;
+        let mut targets = Cow::default();
         let mut attempts = 0;
+        // The limit of an attempt begins when it starts.
+        let start = |target: &ConnectTarget| {
+            let mut attempt = whole.at_address(target.destination);
+            attempt.until = whole.end_within(config.retry.limit());
+            start(attempt, target.clone())
+        };
         loop {
             attempts += 1;
-            let end = whole.end_within(config.retry.limit());
-            let start = |target: &ConnectTarget| {
-                let mut attempt = whole.at_address(target.destination);
-                attempt.until = end;
-                start(attempt, target.clone())
-            };
-            let outcome = if let [only] = &*targets {
-                start(only).await
-            } else {
-                let attempts = targets.iter().map(|target| Box::pin(start(target)));
-                let outcome = race(event_loop, config.stagger, attempts.collect()).await;
-                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
+            let outcome = match self.look_up(&whole, &mut targets).await {
+                Err(error) => Err(error),
+                Ok(()) => match &*targets {
+                    [only] => start(only).await,
+                    all => {
+                        let attempts = all.iter().map(|target| Box::pin(start(target)));
+                        let outcome = race(event_loop, config.stagger, attempts).await;
+                        outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
+                    }
+                },
             };
             let error = match outcome {
                 Ok(found) => return Ok(found),
@@ -99,6 +103,21 @@ impl ConnectAttempts<'_> {
             let slept = sleep_until(event_loop, next).await;
             slept.map_err(|error| whole.fail(Stage::Connect, error))?;
         }
+    }
+
+    /// Looks up the peer's addresses: before each attempt, because they may have changed. If
+    /// that fails, those that were found before still count.
+    async fn look_up<'a>(
+        &'a self,
+        attempt: &Attempt,
+        targets: &mut Cow<'a, [ConnectTarget]>,
+    ) -> Result<()> {
+        match self.targets(attempt).await {
+            Ok(found) => *targets = found,
+            Err(error) if targets.is_empty() || error.is_timeout() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// The peer's addresses.

@@ -9,24 +9,24 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, sleep_until};
 
-/// Starts one attempt after the other, each `stagger` after the one before or as soon as
+/// Starts one attempt after the other, when it is its turn: each `stagger` after the one before or as soon as
 /// that one has failed, and returns the first success. The other attempts are dropped,
-/// which cancels them. If all fail, returns the error of the one that came furthest;
+/// which cancels them. If all fail, returns the error of the one that came furthest, of
+/// several the last: the first is mostly of an address family that the network does not have.
 /// `None` if there is none to start.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     stagger: Duration,
-    mut waiting: Vec<Pin<Box<F>>>,
+    mut waiting: impl ExactSizeIterator<Item = Pin<Box<F>>>,
 ) -> Option<Result<T>> {
-    waiting.reverse();
     let mut running: Vec<Pin<Box<F>>> = Vec::new();
     let mut failed: Option<Error> = None;
     loop {
-        running.extend(waiting.pop());
+        running.extend(waiting.next());
         if running.is_empty() {
             return failed.map(Err);
         }
-        let next_start = if waiting.is_empty() {
+        let next_start = if waiting.len() == 0 {
             None
         } else {
             // A time beyond the range of the clock never comes.
@@ -69,7 +69,28 @@ fn poll_any<T, F: Future<Output = Result<T>>>(
 
 fn furthest(one: Option<Error>, other: Error) -> Error {
     match one {
-        Some(one) if one.stage() >= other.stage() => one,
+        Some(one) if one.stage() > other.stage() => one,
         _ => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Cause;
+    use crate::stage::Stage;
+
+    #[test]
+    fn the_later_of_two_failures_at_the_same_stage_counts() {
+        let (address, connect) = (Stage::ResolveAddress, Stage::Connect);
+        for (one, other, expected) in [
+            (address, connect, (connect, true)),
+            (connect, address, (connect, false)),
+            (address, address, (address, true)),
+        ] {
+            let one = Error::new(one, Cause::PeerGone);
+            let error = furthest(Some(one), Error::new(other, Cause::Deadline));
+            assert_eq!((error.stage(), error.is_timeout()), expected);
+        }
     }
 }

@@ -54,18 +54,21 @@ impl Error {
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match &self.0.cause {
-            Cause::Deadline | Cause::TooManyHandshakes(_) | Cause::NotAcknowledged(_) => true,
+            Cause::Deadline
+            | Cause::TooManyHandshakes(_)
+            | Cause::Name(addrinfo::Error::TooManyLookups)
+            | Cause::NotAcknowledged(_) => true,
             Cause::Event(failure) => failure.is_timeout(),
             Cause::Refused(error) => error.is_timeout(),
-            _ => false,
-        }
-    }
             Cause::Unreachable(why) => match &why.reason {
                 Reason::Deadline => true,
                 Reason::Failed(failure) => failure.is_timeout(),
                 Reason::Refused(error) => error.is_timeout(),
                 _ => false,
             },
+            _ => false,
+        }
+    }
 
     /// Whether a listener or a connection was [stopped](crate::StopHandle).
     #[must_use]
@@ -90,7 +93,8 @@ impl Error {
 
     /// Whether the same call may succeed a little later: the peer has not noticed that an
     /// earlier connection was closed (stale), is short of resources, did not answer in
-    /// time, or does not listen yet; or this side's network interface failed over meanwhile.
+    /// time, or does not listen yet; this side's network interface failed over meanwhile; or
+    /// the name server failed temporarily, or there were too many lookups or threads.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         if let Some(reason) = self.reject_reason() {
@@ -116,6 +120,7 @@ impl Error {
                 let is_short = matches!(errno, Some(libc::EADDRINUSE | libc::ENOMEM));
                 self.is_rejected() || error.is_unreachable() || is_short
             }
+            Cause::Name(error) => is_retryable_lookup(error),
             Cause::PeerGone => true,
             _ => false,
         }
@@ -175,22 +180,22 @@ fn kind(error: &Error) -> io::ErrorKind {
             failure.raw_os_error().map_or(io::ErrorKind::Other, kind_of)
         }
         Cause::Refused(error) => io::Error::from(error.clone()).kind(),
+        Cause::Unreachable(_) if error.is_unreachable() => HostUnreachable,
+        Cause::Unreachable(_) => error.raw_os_error().map_or(InvalidInput, kind_of),
         Cause::Name(error) => io::Error::from(error.clone()).kind(),
         Cause::QueuePair(error)
         | Cause::Runtime(error)
         | Cause::Udp(error)
         | Cause::Device { error, .. } => error.kind(),
-        Cause::Unreachable(_) if error.is_unreachable() => HostUnreachable,
-        Cause::Unreachable(_) => error.raw_os_error().map_or(InvalidInput, kind_of),
         Cause::InvalidAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
+        | Cause::NoTarget
         | Cause::NotAPeerAddress
         | Cause::NotMapped
         | Cause::NoMapEntry
         | Cause::NotMappable
         | Cause::MessageTooLong(_)
-        | Cause::NoTarget
         | Cause::DatagramTooLong { .. } => InvalidInput,
         Cause::ShutDown => io::ErrorKind::BrokenPipe,
         Cause::Aborted => io::ErrorKind::ConnectionAborted,
@@ -198,6 +203,15 @@ fn kind(error: &Error) -> io::ErrorKind {
         Cause::Handshake(_) => io::ErrorKind::Unsupported,
         _ => io::ErrorKind::Other,
     }
+}
+
+/// Whether the name server, or this process, may be able to look a name up a little later.
+fn is_retryable_lookup(error: &addrinfo::Error) -> bool {
+    use addrinfo::Error::{Name, NoThread, TooManyLookups};
+    matches!(
+        error,
+        Name(NameError::Again) | TooManyLookups | NoThread(io::ErrorKind::WouldBlock)
+    )
 }
 
 /// Whether an error of the verbs layer says that its device is gone.

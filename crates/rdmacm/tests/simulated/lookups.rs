@@ -1,16 +1,19 @@
 //! Lookups of names that do not end, or end badly.
 
 use std::io;
-use std::sync::Mutex;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel as pipe};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rdmacm::addrinfo::{self, Directory, HostQuestion, NameError, Resolver};
 use rdmacm::core::{CommandNumber, Deadline};
-use rdmacm::{Cause, Connector, Listener, Node, Stage};
+use rdmacm::{Cause, Connector, Listener, Node, RetryPolicy, Stage};
 use rdmacm_sim::Host;
 
-use crate::hosts::{Hosts, PORT, SECOND, channel, node};
+use crate::hosts::{Hosts, PORT, SECOND, Server, channel, node};
 
 /// A node on which a lookup does not end before this is dropped.
 pub(crate) struct HeldLookup {
@@ -97,4 +100,118 @@ fn a_resolver_that_panics_is_no_deadline() {
     };
     assert!(!error.is_timeout());
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Other);
+}
+
+/// How many lookups of a directory run at a time.
+const MAX_LOOKUPS: usize = 64;
+
+/// Pauses, once so many lookups as are allowed run.
+#[derive(Debug)]
+struct BusyResolver {
+    address: IpAddr,
+    lookups: Arc<Lookups>,
+}
+
+#[derive(Debug, Default)]
+struct Lookups {
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Resolver for BusyResolver {
+    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+        let Lookups { running, most } = &*self.lookups;
+        let now = running.fetch_add(1, Ordering::Relaxed) + 1;
+        most.fetch_max(now, Ordering::Relaxed);
+        while most.load(Ordering::Relaxed) < MAX_LOOKUPS {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(20));
+        running.fetch_sub(1, Ordering::Relaxed);
+        Ok([SocketAddr::from((self.address, 0))].into_iter().collect())
+    }
+}
+
+#[test]
+fn more_lookups_than_the_limit_wait_for_one_another() {
+    let hosts = Hosts::roce();
+    let server = Server::start(&hosts);
+    let lookups = Arc::new(Lookups::default());
+    let resolver = BusyResolver {
+        address: hosts.address().ip(),
+        lookups: Arc::clone(&lookups),
+    };
+    let node = node_with(&hosts.client, resolver);
+    thread::scope(|scope| {
+        for index in 0..100 {
+            let (hosts, node) = (&hosts, &node);
+            let deadline = match index % 4 {
+                0 => Deadline::Never,
+                _ => (60 * SECOND).into(),
+            };
+            scope.spawn(move || {
+                let connector = connector(node).deadline(deadline);
+                connector.connect_with(&hosts.client_pairs).unwrap();
+            });
+        }
+    });
+    assert_eq!(server.stop().len(), 100);
+    assert_eq!(lookups.most.load(Ordering::Relaxed), MAX_LOOKUPS);
+}
+
+/// Answers one lookup after the other.
+#[derive(Debug)]
+struct Answers(Mutex<Vec<Result<IpAddr, NameError>>>);
+
+impl Answers {
+    /// The last one is repeated.
+    fn new(answers: impl IntoIterator<Item = Result<IpAddr, NameError>>) -> Self {
+        let mut answers: Vec<_> = answers.into_iter().collect();
+        answers.reverse();
+        Self(Mutex::new(answers))
+    }
+}
+
+impl Resolver for Answers {
+    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+        let mut answers = self.0.lock().unwrap();
+        let answer = match answers.as_slice() {
+            [last] => *last,
+            _ => answers.pop().unwrap(),
+        };
+        Ok([SocketAddr::from((answer?, 0))].into_iter().collect())
+    }
+}
+
+/// The number of attempts that failed before the caller got an error; 0 with a connection.
+fn attempts(answers: impl IntoIterator<Item = Result<IpAddr, NameError>>, hosts: &Hosts) -> u32 {
+    let node = node_with(&hosts.client, Answers::new(answers));
+    let connector = connector(&node).retry(RetryPolicy::attempts(3));
+    match connector.connect_with(&hosts.client_pairs) {
+        Ok(_) => 0,
+        Err(error) => error.attempts(),
+    }
+}
+
+#[test]
+fn a_lookup_that_failed_for_now_is_retried() {
+    let hosts = Hosts::roce();
+    let server = Server::start(&hosts);
+    let address = Ok(hosts.address().ip());
+    assert_eq!(attempts([Err(NameError::Again), address], &hosts), 0);
+    assert_eq!(attempts([Err(NameError::Again)], &hosts), 3);
+    assert_eq!(attempts([Err(NameError::NoName), address], &hosts), 1);
+    server.stop();
+}
+
+#[test]
+fn a_retry_follows_a_name_to_another_address() {
+    let hosts = Hosts::roce();
+    let server = Server::start(&hosts);
+    let other = hosts.fabric.find_host("other").unwrap();
+    let (other, address) = (Ok(other.address().unwrap()), Ok(hosts.address().ip()));
+    // Nobody listens there.
+    assert_eq!(attempts([other, address], &hosts), 0);
+    assert_eq!(attempts([other, Err(NameError::NoName)], &hosts), 3);
+    server.stop();
 }
