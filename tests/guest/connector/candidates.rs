@@ -131,7 +131,7 @@ fn datagram_candidates_are_skipped(site: &Site) {
     info.qp_type = QpType::UD;
     let connector: Connector = Connector::new(&[info]);
     let error = connector.resolve().unwrap_err();
-    assert!(matches!(error.cause(), Cause::NoAddress), "{error}");
+    assert!(matches!(error.cause(), Cause::NoTarget), "{error}");
 }
 
 #[case]
