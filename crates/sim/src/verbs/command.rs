@@ -264,9 +264,11 @@ fn post_send(state: &mut SimState, context: ContextKey, call: &Call<'_>) -> Resu
     if queue_pair.context != context.serial {
         return Err(Errno::EINVAL);
     }
-    let is_connected = matches!(queue_pair.state, QpState::RTS | QpState::ERR);
-    if queue_pair.format == Format::Siw && !is_connected {
-        return Err(Errno::ENOTCONN);
+    if !matches!(queue_pair.state, QpState::RTS | QpState::ERR) {
+        return Err(match queue_pair.format {
+            Format::Rxe => Errno::EINVAL,
+            Format::Siw => Errno::ENOTCONN,
+        });
     }
     requester::ring(state, key);
     Ok(())

@@ -1,7 +1,7 @@
 //! Changes of a queue pair's state.
 
 use nix::errno::Errno;
-use rdmacm_abi::uverbs::{ModifyQp, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{ModifyQp, QpDestination, WcOpcode, WcStatus, WorkCompletion};
 use rdmacm_abi::{QpAttrMask, QpState};
 
 use super::command::ContextKey;
@@ -20,6 +20,8 @@ pub(super) fn modify(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Re
     if queue_pair.format == Format::Siw {
         return modify_siw(state, key, request);
     }
+    check_paths(state, key, request)?;
+    let queue_pair = state.queue_pair(key).ok_or(Errno::EINVAL)?;
     let (from, mask) = (queue_pair.state, request.mask);
     if mask.contains(QpAttrMask::CUR_STATE) && from.number() != request.current_qp_state.into() {
         return Err(Errno::EINVAL);
@@ -54,6 +56,29 @@ pub(super) fn modify(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Re
     if to == QpState::RTS {
         // What was posted before.
         requester::ring(state, key);
+    }
+    Ok(())
+}
+
+/// `rdma_fill_sgid_attr`: a path of RoCE is global, and begins at a GID of the port. Only
+/// InfiniBand has alternate paths (`_ib_modify_qp`).
+fn check_paths(state: &SimState, key: QpKey, request: &ModifyQp) -> Result<(), Errno> {
+    let host = state.hosts.get(key.host);
+    let device = host.and_then(|host| host.devices.get(key.device));
+    let device = device.ok_or(Errno::EINVAL)?;
+    let check = |path: &QpDestination| {
+        if path.is_global == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let gid = device.gid(path.source_gid_index.into());
+        gid.map(|_| ()).ok_or(Errno::ENODATA)
+    };
+    if request.mask.contains(QpAttrMask::AV) {
+        check(&request.destination)?;
+    }
+    if request.mask.contains(QpAttrMask::ALT_PATH) {
+        check(&request.alternate_destination)?;
+        return Err(Errno::EINVAL);
     }
     Ok(())
 }

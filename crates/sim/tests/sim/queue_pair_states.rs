@@ -1,10 +1,10 @@
 //! Moves of queue pairs that every kernel refuses. The guest suite asks the kernels the same
 //! (`verbs::states`).
 
-use libc::{EINVAL, EOPNOTSUPP};
+use libc::{EINVAL, ENODATA, EOPNOTSUPP};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_sim::{Fabric, Host};
-use rdmacm_verbs::{Error, QueuePair};
+use rdmacm_verbs::{Error, QueuePair, SendOperation, SendRequest};
 
 use crate::queue_pairs::{INIT, RTR, RTS, attributes, create};
 
@@ -104,8 +104,53 @@ fn a_port_that_does_not_exist() {
         ) = ports;
         assert_eq!(new.refused(&attr, with_path), EINVAL);
     }
-    attr.alternate_ah_attr.port_number = 1;
-    new.queue_pair.modify(&attr, with_path).unwrap();
+}
+
+#[test]
+fn a_path_without_a_source() {
+    let new = New::roce();
+    new.move_to(QpState::INIT, INIT);
+    let mut attr = new.attributes(QpState::RTR);
+    attr.ah_attr.is_global = 0;
+    assert_eq!(new.refused(&attr, RTR), EINVAL);
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.source_gid_index = 200;
+    assert_eq!(new.refused(&attr, RTR), ENODATA);
+    new.move_to(QpState::RTR, RTR);
+}
+
+#[test]
+fn an_alternate_path() {
+    let new = New::roce();
+    new.move_to(QpState::INIT, INIT);
+    let mut attr = new.attributes(QpState::RTR);
+    attr.alternate_port_number = 1;
+    attr.alternate_ah_attr = attr.ah_attr;
+    assert_eq!(new.refused(&attr, RTR | QpAttrMask::ALT_PATH), EINVAL);
+}
+
+#[test]
+fn a_request_before_the_queue_pair_may_send() {
+    let new = New::roce();
+    let post = || {
+        let buffer = new.queue_pair.protection_domain().allocate(8).unwrap();
+        let request = SendRequest::new(SendOperation::Send, buffer);
+        let refused = new
+            .queue_pair
+            .post_send(request)
+            .map_err(|refused| refused.error);
+        refused.map(drop).map_err(|error| match error {
+            Error::Command(error) => error.errno,
+            error => panic!("{error}"),
+        })
+    };
+    assert_eq!(post(), Err(EINVAL));
+    for (state, mask) in [(QpState::INIT, INIT), (QpState::RTR, RTR)] {
+        new.move_to(state, mask);
+        assert_eq!(post(), Err(EINVAL), "{state:?}");
+    }
+    new.move_to(QpState::RTS, RTS);
+    assert!(post().is_ok());
 }
 
 #[test]
