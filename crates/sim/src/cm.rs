@@ -40,8 +40,8 @@ const RETRIES: u32 = 15;
 /// How long a peer may take to answer, `CMA_CM_RESPONSE_TIMEOUT`: 2^(20 - 8) ms.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(1 << 12);
 
-/// How much longer a peer may take that has acknowledged a message,
-/// `CMA_CM_MRA_SETTING`: 2^(24 - 8) ms.
+/// How long a peer may take that has acknowledged a message, besides the time for the answer to
+/// arrive, `CM_MRA_SETTING`: 2^(24 - 8) ms.
 const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_millis(1 << 16);
 
 /// The states of a connection, `ib_cm_state`. Those after an acknowledgment (MRA)
@@ -92,6 +92,18 @@ pub(crate) struct IbConnection {
     pub(crate) unanswered: Option<Unanswered>,
 }
 
+/// The timeout of a queue pair, as 4.096 us * 2^n: the larger of the acknowledgment's delay and
+/// of twice the path's life time, rounded up if the other is close (`cm_ack_timeout`).
+fn ack_timeout(ack_delay: u8, packet_life_time: u8) -> u8 {
+    let round_trip = packet_life_time + 1;
+    let timeout = if round_trip >= ack_delay {
+        round_trip + u8::from(ack_delay + 1 >= round_trip)
+    } else {
+        ack_delay + u8::from(round_trip + 1 >= ack_delay)
+    };
+    timeout.min(31)
+}
+
 /// A message that waits for an answer.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
@@ -100,6 +112,8 @@ pub(crate) struct Unanswered {
     timeout: Duration,
     /// That of the timer that ends the wait.
     sequence: u64,
+    /// Whether the peer has acknowledged it (`IB_CM_MRA_REQ_RCVD`, `IB_CM_MRA_REP_RCVD`).
+    is_acknowledged: bool,
 }
 
 impl IbConnection {
@@ -124,6 +138,13 @@ impl IbConnection {
             response_timeout: RESPONSE_TIMEOUT,
             unanswered: None,
         }
+    }
+
+    /// Whether it is that of the peer's connection of this communication id. One that has ended
+    /// is forgotten (`cm_remove_remote`).
+    fn is_of(&self, remote: u32) -> bool {
+        let has_ended = matches!(self.state, IbState::Idle | IbState::Timewait);
+        self.remote == remote && !has_ended
     }
 
     /// The time that 4.096 us * 2^n is, as the kernel rounds it
@@ -211,10 +232,32 @@ fn send_reliably(state: &mut SimState, key: IdKey, message: CmMessage) {
         retries: RETRIES,
         timeout,
         sequence,
+        is_acknowledged: false,
     });
     let timer = Timer::Retransmit { id: key, sequence };
     state.clock.schedule(timeout, timer);
     send(state, key, message);
+}
+
+/// The peer has the message, and takes longer to answer. Only the first acknowledgment counts.
+fn extend_timeout(state: &mut SimState, key: IdKey) {
+    let next = state.clock.next_sequence();
+    let Some(connection) = state.id(key).and_then(Id::ib) else {
+        return;
+    };
+    let timeout = ACKNOWLEDGED_TIMEOUT + IbConnection::milliseconds(connection.ack_timeout);
+    let waiting = connection.unanswered.as_mut();
+    let Some(unanswered) = waiting.filter(|one| !one.is_acknowledged) else {
+        return;
+    };
+    unanswered.is_acknowledged = true;
+    unanswered.timeout = timeout;
+    unanswered.sequence = next;
+    let timer = Timer::Retransmit {
+        id: key,
+        sequence: next,
+    };
+    state.clock.schedule(timeout, timer);
 }
 
 /// No answer has come in time: the message is sent again, or given up.

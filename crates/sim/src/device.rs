@@ -70,6 +70,15 @@ impl Device {
                 || self.ports.iter().any(|port| port.is_active))
     }
 
+    /// How long it takes to acknowledge a message, as 4.096 us * 2^n: that of rxe and of common
+    /// InfiniBand adapters (`RXE_LOCAL_CA_ACK_DELAY`). siw has none.
+    pub(crate) fn ack_delay(&self) -> u8 {
+        match self.transport {
+            Transport::IWarp => 0,
+            _ => 15,
+        }
+    }
+
     /// The index of a GID in the table of its port. That of a RoCE device begins with
     /// the link-local GID of its MAC address.
     pub(crate) fn gid_index(&self, gid: Gid) -> u8 {

@@ -17,7 +17,8 @@ pub(crate) fn accept(state: &mut SimState, key: IdKey, param: &ConnParam) -> Res
     let id = host.ids.get_mut(&key.number).ok_or(Errno::EINVAL)?;
     let attached = id.attached.ok_or(Errno::EINVAL)?;
     let device = host.devices.get(attached.device).ok_or(Errno::EINVAL)?;
-    let (guid, qp_number, psn, ece) = (device.guid, id.qp_number, id.psn, id.ece);
+    let (guid, ack_delay) = (device.guid, device.ack_delay());
+    let (qp_number, psn, ece) = (id.qp_number, id.psn, id.ece);
     let connection = id.ib().ok_or(Errno::EINVAL)?;
     let is_too_long = usize::from(param.private_data_len) > REPLY_DATA;
     if is_too_long || connection.state != IbState::ReqReceived {
@@ -41,6 +42,7 @@ pub(crate) fn accept(state: &mut SimState, key: IdKey, param: &ConnParam) -> Res
         },
         ece,
         private_data: param.private_data().to_vec(),
+        ack_delay,
     };
     send_reliably(state, key, CmMessage::Rep(Box::new(rep)));
     Ok(())

@@ -6,7 +6,7 @@ use rdmacm_core::Gid;
 
 use super::event::{IP_HEADER, REQUEST_DATA};
 use super::message::{CmMessage, Depths, Req};
-use super::{IbConnection, IbState, RESPONSE_TIMEOUT, attributes, send_reliably};
+use super::{IbConnection, IbState, RESPONSE_TIMEOUT, ack_timeout, attributes, send_reliably};
 use crate::address::Address;
 use crate::id::{Id, IdKey};
 use crate::sim_state::SimState;
@@ -41,6 +41,7 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
         addresses: ip_addresses(id),
         private_data: param.private_data().to_vec(),
         response_timeout: RESPONSE_TIMEOUT,
+        ack_timeout: ack_timeout(device.ack_delay(), path.packet_life_time()),
     };
     let gids = (Gid(path.source_gid), Gid(path.destination_gid));
     let life_time = IbConnection::milliseconds(path.packet_life_time());

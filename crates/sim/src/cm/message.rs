@@ -40,6 +40,8 @@ pub(crate) struct Req {
     pub(crate) private_data: Vec<u8>,
     /// How long its sender may take to answer.
     pub(crate) response_timeout: Duration,
+    /// The timeout of the receiver's queue pair, as 4.096 us * 2^n.
+    pub(crate) ack_timeout: u8,
 }
 
 /// What both a request and a reply say of a side's queue pair.
@@ -63,6 +65,8 @@ pub(crate) struct Rep {
     pub(crate) depths: Depths,
     pub(crate) ece: Ece,
     pub(crate) private_data: Vec<u8>,
+    /// How long its sender's device takes to acknowledge, as 4.096 us * 2^n.
+    pub(crate) ack_delay: u8,
 }
 
 /// A rejection.

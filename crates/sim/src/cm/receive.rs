@@ -4,8 +4,8 @@ use rdmacm_abi::{EventNumber, RejectReason};
 
 use super::message::{CmMessage, Rep, Req};
 use super::{
-    ACKNOWLEDGED_TIMEOUT, IbConnection, IbState, attributes, connect, disconnect, event, listener,
-    reject, send, sidr,
+    IbConnection, IbState, ack_timeout, attributes, connect, disconnect, event, extend_timeout,
+    listener, reject, send, sidr,
 };
 use crate::host_state::EventDetails;
 use crate::id::{Id, IdKey, State};
@@ -54,8 +54,13 @@ fn request(state: &mut SimState, arrival: Arrival, req: &Req) {
     }
 }
 
+/// The selector of a path record's field (`IB_SA_EQ`).
+const EXACTLY: u8 = 2 << 6;
+
 fn accept_request(state: &mut SimState, arrival: Arrival, listener: u32, req: &Req) {
-    let path = connect::reversed(&req.path, req.service_id);
+    let mut path = connect::reversed(&req.path, req.service_id);
+    // `cm_format_paths_from_req`
+    path.life_selector_packet_life_time = EXACTLY | (req.ack_timeout - 1);
     let service = listener::Service::of(req);
     let child = listener::create_child(state, arrival, listener, service, Some(path));
     let Ok(child) = child else {
@@ -87,13 +92,14 @@ fn accept_request(state: &mut SimState, arrival: Arrival, listener: u32, req: &R
     listener::report(state, listener, child, details);
 }
 
+/// The id of a request that has come before.
 fn find_duplicate(state: &SimState, host: usize, req: &Req) -> Option<IdKey> {
     let host_state = state.hosts.get(host)?;
     host_state.ids.iter().find_map(|(number, id)| {
         let crate::id::CmObject::Ib(connection) = &id.cm else {
             return None;
         };
-        let is_it = connection.remote == req.from && connection.state != IbState::SidrReqReceived;
+        let is_it = connection.is_of(req.from) && connection.state != IbState::SidrReqReceived;
         is_it.then_some(IdKey {
             host,
             number: *number,
@@ -104,22 +110,13 @@ fn find_duplicate(state: &SimState, host: usize, req: &Req) -> Option<IdKey> {
 
 /// `cm_dup_req_handler`.
 fn duplicate_request(state: &mut SimState, key: IdKey, arrival: Arrival, req: &Req) {
-    let Some(connection) = state.id(key).and_then(Id::ib) else {
-        return;
-    };
-    match connection.state {
-        IbState::ReqReceived => {
-            let message = CmMessage::Mra {
-                to: req.from,
-                of: MessageKind::Request,
-            };
-            arrival.answer(state, message);
-        }
-        IbState::Timewait => {
-            let reason = RejectReason::STALE_CONN.number();
-            arrival.answer(state, CmMessage::reject(req.from, 0, reason));
-        }
-        _ => {}
+    let connection = state.id(key).and_then(Id::ib);
+    if connection.is_some_and(|connection| connection.state == IbState::ReqReceived) {
+        let message = CmMessage::Mra {
+            to: req.from,
+            of: MessageKind::Request,
+        };
+        arrival.answer(state, message);
     }
 }
 
@@ -197,6 +194,7 @@ fn reply(state: &mut SimState, arrival: Arrival, rep: &Rep) {
     };
     connection.unanswered = None;
     connection.state = IbState::RepReceived;
+    connection.ack_timeout = ack_timeout(rep.ack_delay, connection.ack_timeout - 1);
     connection.peer_guid = rep.guid;
     connection.peer_qp_number = rep.qp_number;
     connection.sq_psn = rep.psn;
@@ -228,7 +226,7 @@ fn ready_to_use(state: &mut SimState, host: usize, to: u32) {
 
 /// `cm_mra_handler`: the peer has the message and takes longer.
 fn acknowledgment(state: &mut SimState, host: usize, to: u32, of: MessageKind) {
-    let Some((_, id)) = state.connection(host, to) else {
+    let Some((key, id)) = state.connection(host, to) else {
         return;
     };
     let Some(connection) = id.ib() else {
@@ -238,8 +236,8 @@ fn acknowledgment(state: &mut SimState, host: usize, to: u32, of: MessageKind) {
         MessageKind::Request => connection.state == IbState::ReqSent,
         _ => connection.state == IbState::RepSent,
     };
-    if let (true, Some(unanswered)) = (is_awaited, &mut connection.unanswered) {
-        unanswered.timeout = ACKNOWLEDGED_TIMEOUT + 2 * connection.response_timeout;
+    if is_awaited {
+        extend_timeout(state, key);
     }
 }
 

@@ -77,7 +77,7 @@ fn find_rejected(state: &mut SimState, host: usize, rej: &Rej) -> Option<IdKey> 
     }
     let ids = &state.hosts.get(host)?.ids;
     ids.iter().find_map(|(number, id)| match &id.cm {
-        CmObject::Ib(connection) if connection.remote == rej.from => Some(IdKey {
+        CmObject::Ib(connection) if connection.is_of(rej.from) => Some(IdKey {
             host,
             number: *number,
             serial: id.serial,

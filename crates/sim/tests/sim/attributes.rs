@@ -1,10 +1,10 @@
 //! The attributes that queue pairs need.
 
-use rdmacm_core::{AccessFlags, CmId, IdHandle, PortSpace, QpAttrMask, QpState};
+use rdmacm_core::{AccessFlags, CmId, EventKind, IdHandle, PortSpace, QpAttrMask, QpState};
 use rdmacm_sim::KernelVersion;
 
-use crate::errno;
 use crate::pair::{Hosts, client_param, server_param};
+use crate::{SECOND, errno, expect};
 
 const STATES: [QpState; 3] = [QpState::INIT, QpState::RTR, QpState::RTS];
 const IWARP_INIT: u32 = 0x29;
@@ -120,4 +120,28 @@ fn a_datagram_id_has_a_key() {
         assert_eq!(attr.qkey, 0x0123_4567);
     }
     errno(id.set_ack_timeout(12), libc::EINVAL);
+}
+
+/// The peer's device takes 2^15 times 4.096 us to acknowledge, which counts if the path takes less.
+#[test]
+fn an_ack_timeout_of_the_client_is_the_peers_too() {
+    for (asked, timeout) in [(10, 15), (14, 16), (16, 17), (20, 20)] {
+        let hosts = Hosts::roce();
+        let listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.set_ack_timeout(asked).unwrap();
+        id.resolve_addr(None, hosts.address(), SECOND).unwrap();
+        expect(&channel, EventKind::AddrResolved);
+        id.resolve_route(SECOND).unwrap();
+        expect(&channel, EventKind::RouteResolved);
+        id.connect(client_param()).unwrap();
+        let child = listener.next_request().into_child().unwrap();
+        assert_eq!(child.init_qp_attr(QpState::RTS).unwrap().timeout, timeout);
+        let path = child.path_records().unwrap()[0];
+        assert_eq!(path.record.packet_life_time + 1, timeout);
+        child.accept(server_param()).unwrap();
+        expect(&channel, EventKind::ConnectResponse);
+        assert_eq!(id.init_qp_attr(QpState::RTS).unwrap().timeout, asked);
+    }
 }

@@ -327,3 +327,36 @@ fn commands_fail_on_request() {
     errno(id.connect(client_param()), libc::ENOMEM);
     id.connect(client_param()).unwrap();
 }
+
+#[test]
+fn a_request_after_a_lost_rejection_is_a_new_one() {
+    let Asked {
+        hosts,
+        client,
+        listener,
+        request,
+    } = Hosts::roce().ask(client_param());
+    hosts.server.drop_next(MessageKind::Reject, 1);
+    let first = request.into_child().unwrap();
+    first.reject(b"first").unwrap();
+    let second = listener.channel.next_event(10 * SECOND).unwrap();
+    assert_eq!(second.kind(), EventKind::ConnectRequest);
+    second.into_child().unwrap().reject(b"second").unwrap();
+    let event = client.expect(EventKind::Rejected);
+    assert!(event.private_data().starts_with(b"second"));
+}
+
+/// The first request is sent again after 4608 ms and acknowledged. From then on each try has
+/// 65,536 ms and the 512 ms of the path.
+#[test]
+fn an_acknowledged_request_has_more_time() {
+    let Asked {
+        client,
+        request: _request,
+        ..
+    } = Hosts::roce().ask(client_param());
+    let begun = client.channel.now();
+    client.expect_errno(EventKind::Unreachable, libc::ETIMEDOUT);
+    let waited = client.channel.now() - begun;
+    assert_eq!(waited, Duration::from_millis(4608 + 15 * (65_536 + 512)));
+}

@@ -79,6 +79,7 @@ pub(super) fn device(
         max_qp_init_rd_atom: MAX_RD_ATOMIC,
         // Atomics are so to the device alone; siw has none.
         atomic_cap: (device.verbs.format == Format::Rxe).into(),
+        ack_delay: device.ack_delay(),
         max_ah: 0,
         max_pkeys: 1,
         port_count: ONLY_PORT,
