@@ -24,7 +24,10 @@ pub struct Adapter {
 pub struct Port {
     pub(crate) gids: Vec<Gid>,
     pub(crate) pkeys: Vec<u16>,
-    pub(crate) is_active: bool,
+    /// Whether it was added with a link.
+    is_up: bool,
+    /// Whether its device has a link.
+    pub(crate) is_device_up: bool,
 }
 
 impl Adapter {
@@ -115,7 +118,8 @@ impl Port {
         Self {
             gids: vec![gid],
             pkeys: vec![IbAddr::DEFAULT_PKEY],
-            is_active: true,
+            is_up: true,
+            is_device_up: true,
         }
     }
 
@@ -133,11 +137,16 @@ impl Port {
         self
     }
 
-    /// Takes the link down.
+    /// Takes the link down for good, whatever [`Host::set_link_up`](crate::Host::set_link_up)
+    /// does.
     #[must_use]
     pub fn down(mut self) -> Self {
-        self.is_active = false;
+        self.is_up = false;
         self
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.is_up && self.is_device_up
     }
 
     /// The index of a partition in the port's table. The bit for full membership is

@@ -39,6 +39,17 @@ impl Device {
         }
     }
 
+    /// Takes the link up or down.
+    pub(crate) fn set_link_up(&mut self, is_up: bool) {
+        if self.is_link_up != is_up {
+            self.is_link_up = is_up;
+            self.verbs.report_link(is_up);
+        }
+        for port in &mut self.ports {
+            port.is_device_up = is_up;
+        }
+    }
+
     /// The ports of an InfiniBand device with their numbers.
     pub(crate) fn numbered_ports(&self) -> impl Iterator<Item = (u8, &Port)> {
         (1..=u8::MAX).zip(&self.ports)
@@ -59,15 +70,14 @@ impl Device {
             return gids.any(|own| own == gid).then_some(1);
         }
         self.numbered_ports()
-            .find(|(_, port)| port.is_active && port.gids.contains(&gid))
+            .find(|(_, port)| port.is_active() && port.gids.contains(&gid))
             .map(|(number, _)| number)
     }
 
     /// Whether any port has a link.
     pub(crate) fn is_active(&self) -> bool {
         self.is_link_up
-            && (self.transport != Transport::InfiniBand
-                || self.ports.iter().any(|port| port.is_active))
+            && (self.transport != Transport::InfiniBand || self.ports.iter().any(Port::is_active))
     }
 
     /// How long it takes to acknowledge a message, as 4.096 us * 2^n: that of rxe and of common

@@ -44,7 +44,7 @@ impl RdmaDevices for Host {
 
 impl HostState {
     fn active_infiniband_ports(&self) -> Vec<InfinibandPort> {
-        let active = |(_, port): &(_, &Port)| port.is_active;
+        let active = |(_, port): &(_, &Port)| port.is_active();
         let ports = self.infiniband_ports().filter(active);
         let described = ports.filter_map(|(attached, port)| {
             let device = self.devices.get(attached.device)?;

@@ -139,13 +139,19 @@ impl Host {
     }
 
     /// Takes the link of a device up or down. While it is down, no message leaves or
-    /// reaches the device, and no neighbour resolves its addresses. Connections do not
-    /// notice. Ignored if the machine has no such device.
+    /// reaches the device, no neighbour resolves its addresses, and the ports of an InfiniBand
+    /// adapter are not active. Open contexts of the device report the change as
+    /// asynchronous events (`PORT_ERR`, `PORT_ACTIVE`); connections do not notice. Ignored if
+    /// the machine has no such device.
     pub fn set_link_up(&self, device: &str, is_up: bool) {
-        self.change(|host| {
+        self.state.change(|state| {
+            let Some(host) = state.hosts.get_mut(self.index) else {
+                return;
+            };
             let mut devices = host.devices.iter_mut();
-            if let Some(device) = devices.find(|own| own.name == device) {
-                device.is_link_up = is_up;
+            if let Some(device) = devices.find(|own| own.name == device && !own.is_removed) {
+                device.set_link_up(is_up);
+                state.subnet.set_link_up(&device.ports, is_up);
             }
         });
     }

@@ -39,6 +39,14 @@ impl Subnet {
         self.ends.push(port);
     }
 
+    /// Takes the link of a device with these ports up or down.
+    pub(crate) fn set_link_up(&mut self, ports: &[Port], is_up: bool) {
+        let is_meant = |end: &&mut Port| ports.iter().any(|port| port.gids == end.gids);
+        for end in self.ends.iter_mut().filter(is_meant) {
+            end.is_device_up = is_up;
+        }
+    }
+
     /// The records that match. None is `ENODATA`, an answer without a table
     /// (`ib_sa_service_rec_callback`, `sa_query.c`).
     pub(crate) fn services(
@@ -58,8 +66,13 @@ impl Subnet {
     }
 
     /// A path between two active ports of one partition; any other query is
-    /// refused, which the kernel reports as `EINVAL` (`recv_handler`, `sa_query.c`).
+    /// refused, which the kernel reports as `EINVAL` (`recv_handler`, `sa_query.c`). A device
+    /// without a link does not reach the subnet administrator.
     pub(crate) fn path(&self, query: &PathQuery, timeout: Duration) -> Answer<PathRecord> {
+        let is_unlinked = |end: &Port| !end.is_device_up && end.gids.contains(&query.from);
+        if self.ends.iter().any(is_unlinked) {
+            return (timeout, Err(Errno::ETIMEDOUT));
+        }
         self.answer(timeout, || {
             let from = self.lid(query.from, query.pkey);
             let to = self.lid(query.to, query.pkey);
@@ -81,7 +94,7 @@ impl Subnet {
 
     fn lid(&self, gid: Gid, pkey: u16) -> Option<u16> {
         let is_it =
-            |end: &Port| end.is_active && end.gids.contains(&gid) && end.is_in_partition(pkey);
+            |end: &Port| end.is_active() && end.gids.contains(&gid) && end.is_in_partition(pkey);
         let at = self.ends.iter().position(is_it)?;
         u16::try_from(at + 1).ok()
     }

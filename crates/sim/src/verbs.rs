@@ -43,6 +43,7 @@ pub(crate) use transition::{connect, fail};
 
 use completion_queue::CompletionQueue;
 use event_stream::{EventStream, StreamId};
+use format::ONLY_PORT;
 use memory::Region;
 use queue_pair::QueuePair;
 use ring::RingMemory;
@@ -130,6 +131,20 @@ impl Verbs {
         self.regions.retain(|_, one| one.context != context);
         self.domains.retain(|_, of| *of != context);
         self.contexts.remove(&context);
+    }
+
+    /// Reports to all contexts whether the port has a link (`ib_netdevice_event`).
+    pub(crate) fn report_link(&mut self, is_up: bool) {
+        let kind = if is_up {
+            AsyncEventKind::PORT_ACTIVE
+        } else {
+            AsyncEventKind::PORT_ERR
+        };
+        for context in self.contexts.values_mut() {
+            if let Some(events) = &mut context.async_events {
+                events.report_async(kind, ONLY_PORT.into());
+            }
+        }
     }
 
     /// Destroys everything, and ends the event streams with an error, as the kernel

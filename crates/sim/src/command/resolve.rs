@@ -207,7 +207,7 @@ fn find_port(host: &HostState, gid: Gid, pkey: u16) -> Option<(Attached, Gid)> {
     host.infiniband_ports()
         .filter(|(_, port)| port.is_in_partition(pkey))
         .find_map(|(attached, port)| {
-            let reaches = |own: &&Gid| **own == gid || port.is_active && share_subnet(**own, gid);
+            let reaches = |own: &&Gid| **own == gid || port.is_active() && share_subnet(**own, gid);
             Some((attached, *port.gids.iter().find(reaches)?))
         })
 }
@@ -250,7 +250,7 @@ fn loopback_port(host: &HostState, is_native: bool) -> Result<(Attached, Gid, u1
     };
     match device.transport {
         Transport::InfiniBand => {
-            let active = device.numbered_ports().find(|(_, port)| port.is_active);
+            let active = device.numbered_ports().find(|(_, port)| port.is_active());
             let found = active.or_else(|| device.numbered_ports().next());
             let (number, port) = found.ok_or(Errno::ENODEV)?;
             let gid = port.gids.first().copied().ok_or(Errno::ENODEV)?;

@@ -3,6 +3,9 @@
 use rdmacm_abi::uverbs::{DriverId, rxe, siw};
 use rdmacm_core::Transport;
 
+/// The number of the port of rxe and siw.
+pub(super) const ONLY_PORT: u8 = 1;
+
 /// The driver whose structs a device has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {

@@ -1,7 +1,8 @@
 //! Connections of InfiniBand, by GIDs.
 
 use rdmacm_core::{
-    CmId, ConnParam, EventKind, IbAddr, JoinFlags, PortSpace, QpState, RejectReason, UdParam,
+    CmId, ConnParam, EventKind, IbAddr, JoinFlags, PortSpace, QpState, RdmaDevices, RejectReason,
+    UdParam,
 };
 
 use crate::pair::{Side, client_param, server_param};
@@ -100,4 +101,32 @@ fn a_port_without_a_link_is_unreachable() {
     client.id.connect(client_param()).unwrap();
     client.expect_errno(EventKind::Unreachable, libc::ETIMEDOUT);
     errno(client.id.connect(client_param()), libc::EINVAL);
+}
+
+#[test]
+fn a_link_that_is_down_makes_ports_inactive() {
+    let hosts = TwoHosts::new();
+    let channel = hosts.channel();
+    let failure = |kind| {
+        let event = channel.next_event(None).unwrap();
+        assert_eq!(event.kind(), kind);
+        event.failure().unwrap().raw_os_error()
+    };
+    let id = crate::resolved(&channel);
+    hosts.there.set_link_up("mlx5_0", false);
+    id.resolve_route(SECOND).unwrap();
+    assert_eq!(failure(EventKind::RouteError), Some(libc::EINVAL));
+    hosts.there.set_link_up("mlx5_0", true);
+    hosts.here.set_link_up("mlx5_0", false);
+    id.resolve_route(SECOND).unwrap();
+    assert_eq!(failure(EventKind::RouteError), Some(libc::ETIMEDOUT));
+    assert!(hosts.here.infiniband_ports().unwrap().is_empty());
+    let late = channel.create_id(PortSpace::TCP).unwrap();
+    let to = service(PortSpace::TCP);
+    errno(late.resolve_addr(None, to, SECOND), libc::ENODEV);
+    hosts.here.set_link_up("mlx5_0", true);
+    id.resolve_route(SECOND).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let late = crate::resolved(&channel);
+    drop(late);
 }

@@ -8,8 +8,8 @@ use rdmacm_core::{
 };
 use rdmacm_sim::{Adapter, Fabric, Host, KernelVersion, MessageKind};
 use rdmacm_verbs::{
-    Completion, CompletionQueue, Context, DeviceSource, Done, QueuePair, SendOperation,
-    SendRequest, Sge, WcStatus,
+    AsyncEvent, AsyncEventKind, AsyncEventSource, Completion, CompletionQueue, Context,
+    DeviceSource, Done, QueuePair, SendOperation, SendRequest, Sge, WcStatus,
 };
 use zerocopy::FromZeros;
 
@@ -544,4 +544,29 @@ fn a_device_that_is_removed_ends_its_contexts() {
     assert!(pair.far.context().is_gone());
     assert_eq!(status(&pair.received()), WcStatus::FATAL_ERR);
     assert!(DeviceSource::open(&pair.there, id).is_err());
+}
+
+#[test]
+fn open_contexts_report_changes_of_the_link() {
+    for (fabric, name) in [
+        (Fabric::roce(["host"]), "rxe0"),
+        (Fabric::iwarp(["host"]), "siw0"),
+    ] {
+        let host = fabric.find_host("host").unwrap();
+        let contexts = [open(&host), open(&host)];
+        let streams = [&contexts[0], &contexts[1]].map(|context| context.async_events().unwrap());
+        let expect = |kind| {
+            let subject = AsyncEventSource::Port(1);
+            for events in &streams {
+                assert_eq!(events.take(), Ok(Some(AsyncEvent { kind, subject })));
+                assert_eq!(events.take(), Ok(None));
+            }
+        };
+        // Nothing changes.
+        host.set_link_up(name, true);
+        host.set_link_up(name, false);
+        expect(AsyncEventKind::PORT_ERR);
+        host.set_link_up(name, true);
+        expect(AsyncEventKind::PORT_ACTIVE);
+    }
 }

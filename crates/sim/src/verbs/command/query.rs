@@ -9,15 +9,13 @@ use zerocopy::FromZeros;
 use super::{ContextKey, read, respond};
 use crate::device::Device;
 use crate::sim_state::SimState;
-use crate::verbs::format::Format;
+use crate::verbs::format::{Format, ONLY_PORT};
 
 /// The limits of rxe (`rxe_param.h`), as far as memory is no limit before.
 pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 pub(super) const MAX_QP_WR: u32 = 1 << 14;
 const MAX_OBJECTS: u32 = 1 << 16;
 const MAX_RD_ATOMIC: u32 = 128;
-/// The number of the port of rxe and siw.
-pub(super) const ONLY_PORT: u8 = 1;
 const PAGE_SIZES: u64 = 0xffff_f000;
 
 /// What a request may have.
@@ -79,9 +77,9 @@ pub(super) fn device(
         max_qp_init_rd_atom: MAX_RD_ATOMIC,
         // Atomics are so to the device alone; siw has none.
         atomic_cap: (device.verbs.format == Format::Rxe).into(),
-        ack_delay: device.ack_delay(),
         max_ah: 0,
         max_pkeys: 1,
+        ack_delay: device.ack_delay(),
         port_count: ONLY_PORT,
         ..QueryDeviceResponse::new_zeroed()
     };

@@ -10,10 +10,10 @@ use rdmacm_abi::{QpAttrMask, QpState, QpType, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::FromZeros;
 
-use super::query::{Limits, MAX_QP_WR, ONLY_PORT};
+use super::query::{Limits, MAX_QP_WR};
 use super::{ContextKey, errno, read, respond};
 use crate::sim_state::SimState;
-use crate::verbs::format::Format;
+use crate::verbs::format::{Format, ONLY_PORT};
 use crate::verbs::queue_pair::{QueuePair, Requester, Responder};
 use crate::verbs::slots::Slots;
 use crate::verbs::work_queue::WorkQueue;
