@@ -140,10 +140,19 @@ impl Address {
     /// for the wildcard (`cma_any_addr`).
     pub(crate) fn is_any(&self) -> bool {
         match self {
+            Self::V4(address) => self.is_unspecified() || address.ip().is_loopback(),
+            Self::V6(address) => self.is_unspecified() || address.ip().is_loopback(),
+            Self::Ib(address) => self.is_unspecified() || Gid(address.addr) == Gid::LOOPBACK,
+        }
+    }
+
+    /// Whether it is the wildcard (`cma_zero_addr`).
+    pub(crate) fn is_unspecified(&self) -> bool {
+        match self {
             // All of 0.0.0.0/8.
-            Self::V4(address) => address.ip().octets()[0] == 0 || address.ip().is_loopback(),
-            Self::V6(address) => address.ip().is_unspecified() || address.ip().is_loopback(),
-            Self::Ib(address) => [Gid::UNSPECIFIED, Gid::LOOPBACK].contains(&Gid(address.addr)),
+            Self::V4(address) => address.ip().octets()[0] == 0,
+            Self::V6(address) => address.ip().is_unspecified(),
+            Self::Ib(address) => Gid(address.addr) == Gid::UNSPECIFIED,
         }
     }
 

@@ -66,12 +66,17 @@ impl Device {
             return None;
         }
         if self.transport != Transport::InfiniBand {
-            let mut gids = self.addresses.iter().map(|address| ip_gid(*address));
-            return gids.any(|own| own == gid).then_some(1);
+            return self.has_ip_gid(gid).then_some(1);
         }
         self.numbered_ports()
             .find(|(_, port)| port.is_active() && port.gids.contains(&gid))
             .map(|(number, _)| number)
+    }
+
+    /// Whether the GID is that of one of its IP addresses.
+    pub(crate) fn has_ip_gid(&self, gid: Gid) -> bool {
+        let mut gids = self.addresses.iter().map(|address| ip_gid(*address));
+        gids.any(|own| own == gid)
     }
 
     /// Whether any port has a link.

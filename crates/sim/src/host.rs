@@ -17,6 +17,7 @@ use crate::kernel_version::KernelVersion;
 use crate::network::{Drop, MessageKind};
 use crate::readiness::Readiness;
 use crate::sim_state::SharedState;
+use crate::tcp;
 use crate::ucma_file::SimFile;
 use crate::verbs::VerbsObjects;
 
@@ -140,7 +141,8 @@ impl Host {
 
     /// Takes the link of a device up or down. While it is down, no message leaves or
     /// reaches the device, no neighbour resolves its addresses, and the ports of an InfiniBand
-    /// adapter are not active. Open contexts of the device report the change as
+    /// adapter are not active. Segments of iWARP connections arrive once it is up again: TCP
+    /// sends them again, here without end. Open contexts of the device report the change as
     /// asynchronous events (`PORT_ERR`, `PORT_ACTIVE`); connections do not notice. Ignored if
     /// the machine has no such device.
     pub fn set_link_up(&self, device: &str, is_up: bool) {
@@ -152,6 +154,7 @@ impl Host {
             if let Some(device) = devices.find(|own| own.name == device && !own.is_removed) {
                 device.set_link_up(is_up);
                 state.subnet.set_link_up(&device.ports, is_up);
+                tcp::resume(state);
             }
         });
     }
@@ -178,9 +181,15 @@ impl Host {
     /// Makes the machine respond or not. One that does not respond still has its
     /// addresses, so that peers resolve them, but loses every message that it sends or
     /// receives: a machine that has crashed, while its peers remember its hardware
-    /// address.
+    /// address. Segments of iWARP connections, either way, arrive once it responds again: TCP
+    /// sends them again, here without end.
     pub fn set_responding(&self, is_responding: bool) {
-        self.change(|host| host.is_responding = is_responding);
+        self.state.change(|state| {
+            if let Some(host) = state.hosts.get_mut(self.index) {
+                host.is_responding = is_responding;
+                tcp::resume(state);
+            }
+        });
     }
 
     /// Makes every message from or to this machine take this much longer.
@@ -189,7 +198,8 @@ impl Host {
     }
 
     /// Loses the next `count` messages of this kind that the machine sends. The kernel
-    /// sends most of them again.
+    /// sends most of them again. On iWARP, only messages of
+    /// [`TcpHandshake`](MessageKind::TcpHandshake) are lost.
     pub fn drop_next(&self, kind: MessageKind, count: usize) {
         let host = self.index;
         let drop = Drop { host, kind, count };

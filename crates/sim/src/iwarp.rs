@@ -30,8 +30,12 @@ pub(crate) use listener::check_listen;
 pub(crate) use message::IwMessage;
 pub(crate) use receive::receive;
 
-/// How long TCP tries to set up a connection: seven segments, after 1, 2, 4, … s.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(127);
+/// How long TCP waits for the answer to its first segment; each time it is sent again, twice as
+/// long (`TCP_TIMEOUT_INIT`).
+const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often it is sent again (`TCP_SYN_RETRIES`), so that CONNECT fails after 127 s.
+const SYN_RETRIES: u32 = 6;
 
 /// How long the peer may take to answer MPA's request, `MPAREQ_TIMEOUT`.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,6 +75,8 @@ pub(crate) struct IwConnection {
     pub(crate) queue_pair: Option<QpKey>,
     /// The number of the peer's queue pair.
     pub(crate) peer_qp_number: u32,
+    /// How often TCP's first segment was sent again.
+    pub(crate) syn_retries: u32,
     /// How the handshake has ended.
     pub(crate) handshake_result: Option<Result<(), Errno>>,
     /// Whether the peer has closed a connection that is not accepted yet.
@@ -111,6 +117,7 @@ impl IwConnection {
             private_data: Vec::new(),
             queue_pair: None,
             peer_qp_number: 0,
+            syn_retries: 0,
             handshake_result: None,
             is_peer_closed: false,
             timeout: 0,
@@ -151,6 +158,10 @@ pub(crate) fn time_out(state: &mut SimState, key: IdKey, sequence: u64) {
         return;
     }
     match connection.state {
+        IwState::Handshake if connection.syn_retries < SYN_RETRIES => {
+            connection.syn_retries += 1;
+            connect::send_syn(state, key);
+        }
         IwState::Handshake => {
             connection.state = IwState::Idle;
             connection.handshake_result = Some(Err(Errno::ETIMEDOUT));
@@ -185,7 +196,7 @@ fn set_connection(state: &mut SimState, key: IdKey, connection: IwConnection) {
     }
 }
 
-/// The queue pair that the program has named, which must be new (`iw_get_qp`).
+/// The queue pair that the program has named (`iw_get_qp`).
 fn find_queue_pair(state: &mut SimState, key: IdKey) -> Result<QpKey, Errno> {
     let id = state.id(key).ok_or(Errno::EINVAL)?;
     let attached = id.attached.ok_or(Errno::EINVAL)?;
@@ -194,8 +205,8 @@ fn find_queue_pair(state: &mut SimState, key: IdKey) -> Result<QpKey, Errno> {
         device: attached.device,
         number: id.qp_number,
     };
-    let is_new = state.is_unconnected(queue_pair);
-    is_new.then_some(queue_pair).ok_or(Errno::EINVAL)
+    let exists = state.has_siw_queue_pair(queue_pair);
+    exists.then_some(queue_pair).ok_or(Errno::EINVAL)
 }
 
 /// The connection is established: its queue pair may send and receive.

@@ -103,6 +103,7 @@ mod verbs;
 mod waits;
 
 pub use adapter::{Adapter, Port};
+mod tcp;
 pub use fabric::{Fabric, SubnetAdmin};
 pub use held_command::HeldCommand;
 pub use host::Host;

@@ -8,34 +8,36 @@ use crate::cm::{self, CmMessage};
 use crate::id::Attached;
 use crate::iwarp::{self, IwMessage};
 use crate::sim_state::SimState;
+use crate::tcp::{self, Segments};
 use crate::timer::Timer;
 use crate::verbs::{self, DataMessage};
 
 /// A message of the connection managers or of queue pairs, to be
-/// [lost](crate::Host::drop_next) on request.
+/// [lost](crate::Host::drop_next) on request. On iWARP, only messages of
+/// [`TcpHandshake`](Self::TcpHandshake) are lost: TCP sends all others again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// The request to connect: REQ, or MPA's request frame on iWARP.
+    /// The request to connect: REQ.
     Request,
-    /// The reply of a peer that accepts: REP, or MPA's reply frame on iWARP.
+    /// The reply of a peer that accepts: REP.
     Reply,
-    /// The confirmation of the reply: RTU. Not on iWARP.
+    /// The confirmation of the reply: RTU.
     ReadyToUse,
-    /// The rejection: REJ, or MPA's reply frame with its reject bit on iWARP.
+    /// The rejection: REJ.
     Reject,
-    /// The acknowledgment of a message whose receiver takes longer: MRA. Not on
-    /// iWARP.
+    /// The acknowledgment of a message whose receiver takes longer: MRA.
     Acknowledgment,
-    /// The request to disconnect: DREQ, or the end of the TCP connection on iWARP.
+    /// The request to disconnect: DREQ.
     DisconnectRequest,
-    /// The reply to it: DREP. Not on iWARP.
+    /// The reply to it: DREP.
     DisconnectReply,
-    /// The request for a datagram service: SIDR REQ. Not on iWARP.
+    /// The request for a datagram service: SIDR REQ.
     ServiceRequest,
-    /// The reply to it: SIDR REP. Not on iWARP.
+    /// The reply to it: SIDR REP.
     ServiceReply,
-    /// A segment that sets up or refuses a TCP connection, on iWARP only.
+    /// A segment that sets up or refuses a TCP connection, on iWARP only. The side that connects
+    /// sends again after 1, 3, 7, 15, 31 and 63 s.
     TcpHandshake,
     /// A request of a queue pair: a message, a read, a write or an atomic.
     Data,
@@ -52,6 +54,8 @@ pub(crate) struct Network {
     pub(crate) loss: u8,
     /// Messages that are lost on request.
     pub(crate) drops: Vec<Drop>,
+    /// Those of TCP.
+    pub(crate) segments: Segments,
 }
 
 /// Messages of a host that are lost on request.
@@ -136,30 +140,28 @@ impl Packet {
     /// Sends the packet, which may be lost. Whether it arrives is decided anew when
     /// it does.
     pub(crate) fn send(self, state: &mut SimState) {
-        let transport = self.payload.transport();
-        let sender = state.locate_on(self.host, transport, self.source);
-        let receiver = state.locate(transport, self.destination);
-        let (Some(_), Some((receiver, _))) = (sender, receiver) else {
+        if self.is_resent_by_tcp() {
+            return tcp::send(state, self);
+        }
+        let receiver = state.locate(self.payload.transport(), self.destination);
+        let Some((receiver, _)) = receiver.filter(|_| state.can_leave(&self)) else {
             return;
         };
         if self.is_lost(state) {
             return;
         }
-        let delay = |host: usize| {
-            let host = state.hosts.get(host);
-            host.map_or(Duration::ZERO, |host| host.delay)
-        };
-        let delay = state.network.delay + delay(self.host) + delay(receiver);
+        let delay = state.delay(self.host, receiver);
         state.clock.schedule(delay, Timer::Deliver(self));
     }
 
+    /// Whether TCP sends it again until it arrives. What sets up a TCP connection has timers of
+    /// its own.
+    fn is_resent_by_tcp(&self) -> bool {
+        let is_tcp = self.payload.transport() == Transport::IWarp;
+        is_tcp && self.payload.kind() != MessageKind::TcpHandshake
+    }
+
     fn is_lost(&self, state: &mut SimState) -> bool {
-        let is_responding = |host: Option<&crate::host_state::HostState>| {
-            host.is_some_and(|host| host.is_responding)
-        };
-        if !is_responding(state.hosts.get(self.host)) {
-            return true;
-        }
         let kind = self.payload.kind();
         let drops = &mut state.network.drops;
         let requested = |drop: &Drop| drop.host == self.host && drop.kind == kind;
@@ -168,7 +170,7 @@ impl Packet {
             drops.retain(|drop| drop.count > 0);
             return true;
         }
-        // TCP hides what the network loses.
+        // That of TCP's handshake would delay connections only, and is not simulated.
         let is_tcp = self.payload.transport() == Transport::IWarp;
         !is_tcp && state.random.percent(state.network.loss)
     }
@@ -176,12 +178,14 @@ impl Packet {
     /// The packet arrives, if there is still somebody to receive it.
     pub(crate) fn deliver(self, state: &mut SimState) {
         let transport = self.payload.transport();
-        let Some((host, attached)) = state.locate(transport, self.destination) else {
+        let responds = |host: usize| state.hosts.get(host).is_some_and(|host| host.is_responding);
+        let receiver = state.locate(transport, self.destination);
+        let Some((host, attached)) = receiver.filter(|(host, _)| responds(*host)) else {
+            if self.is_resent_by_tcp() {
+                tcp::hold(state, self);
+            }
             return;
         };
-        if state.hosts.get(host).is_none_or(|host| !host.is_responding) {
-            return;
-        }
         let arrival = Arrival {
             host,
             attached,
@@ -198,6 +202,24 @@ impl Packet {
 }
 
 impl SimState {
+    /// Whether its host responds, and has a link.
+    pub(crate) fn can_leave(&self, packet: &Packet) -> bool {
+        let transport = packet.payload.transport();
+        let port = self.locate_on(packet.host, transport, packet.source);
+        let host = self.hosts.get(packet.host);
+        port.is_some() && host.is_some_and(|host| host.is_responding)
+    }
+
+    /// How long a message takes from host to host.
+    pub(crate) fn delay(&self, sender: usize, receiver: usize) -> Duration {
+        let of = |host: usize| {
+            let host = self.hosts.get(host);
+            host.map_or(Duration::ZERO, |host| host.delay)
+        };
+        let delay = self.network.delay.saturating_add(of(sender));
+        delay.saturating_add(of(receiver))
+    }
+
     /// The host and port that the fabric reaches by this GID.
     pub(crate) fn locate(&self, transport: Transport, gid: Gid) -> Option<(usize, Attached)> {
         (0..self.hosts.len()).find_map(|host| {

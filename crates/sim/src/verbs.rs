@@ -196,7 +196,13 @@ impl SimState {
         (!device.is_removed).then_some(&mut device.verbs)
     }
 
-    /// The queue pair of this number, if it may be connected over iWARP.
+    /// Whether there is a queue pair that iWARP knows.
+    pub(crate) fn has_siw_queue_pair(&mut self, key: QpKey) -> bool {
+        let queue_pair = self.queue_pair(key);
+        queue_pair.is_some_and(|one| one.format == Format::Siw)
+    }
+
+    /// Whether a queue pair of iWARP has not been connected.
     pub(crate) fn is_unconnected(&mut self, key: QpKey) -> bool {
         let queue_pair = self.queue_pair(key);
         queue_pair.is_some_and(|one| one.format == Format::Siw && one.state == QpState::INIT)

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 use rdmacm_abi::{ConnParam, EventNumber, EventParam};
 
 use super::{
-    HANDSHAKE_TIMEOUT, IwConnection, IwMessage, IwState, MAX_DATA, MAX_DEPTH, ReadDepths, ends,
+    IwConnection, IwMessage, IwState, MAX_DATA, MAX_DEPTH, ReadDepths, SYN_TIMEOUT, ends,
     fail_queue_pair, find_queue_pair, report, send, set_connection, set_timeout, start_queue_pair,
 };
 use crate::host_state::EventDetails;
@@ -32,13 +32,21 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
     connection.queue_pair = Some(queue_pair);
     connection.private_data = param.private_data().to_vec();
     set_connection(state, key, connection);
-    set_timeout(state, key, HANDSHAKE_TIMEOUT);
-    let syn = IwMessage::Syn {
-        from: local,
-        destination,
-    };
-    send(state, key, syn);
+    send_syn(state, key);
     Ok(())
+}
+
+/// Sends TCP's first segment, and sets the time for its answer.
+pub(super) fn send_syn(state: &mut SimState, key: IdKey) {
+    let Some(id) = state.id(key) else {
+        return;
+    };
+    let (Some(destination), Some(connection)) = (id.destination, id.iw()) else {
+        return;
+    };
+    let (from, retries) = (connection.local, connection.syn_retries);
+    set_timeout(state, key, SYN_TIMEOUT * (1 << retries));
+    send(state, key, IwMessage::Syn { from, destination });
 }
 
 /// How the handshake of an id has ended; `None` while it lasts. After a failure the
@@ -84,6 +92,9 @@ pub(crate) fn accept(state: &mut SimState, key: IdKey, param: &ConnParam) -> Res
         return Err(Errno::EINVAL);
     }
     let queue_pair = find_queue_pair(state, key)?;
+    if !state.is_unconnected(queue_pair) {
+        return Err(Errno::EINVAL);
+    }
     let connection = state.id(key).and_then(Id::iw).ok_or(Errno::EINVAL)?;
     connection.queue_pair = Some(queue_pair);
     // The side that accepts serves as many reads as the other issues, and issues no

@@ -46,7 +46,7 @@ pub(super) fn find(host: &HostState, arrival: Arrival, destination: Address) -> 
             && id.attached.is_none_or(on_device)
             && own.port() == destination.port()
             && is_family
-            && (own.is_any() || own.is_same_host(&destination))
+            && (own.is_unspecified() || own.is_same_host(&destination))
     };
     let found = host.ids.iter().find(|(_, id)| takes(id));
     found.map(|(number, _)| *number)

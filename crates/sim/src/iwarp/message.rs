@@ -18,7 +18,7 @@ pub(crate) enum IwMessage {
         to: u32,
         from: u32,
     },
-    /// TCP's refusal, or the end of a connection that nobody accepted.
+    /// TCP's refusal.
     Reset {
         to: u32,
     },

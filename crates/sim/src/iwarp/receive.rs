@@ -7,9 +7,11 @@ use rdmacm_core::Gid;
 use super::message::MpaRequest;
 use super::{
     IwConnection, IwMessage, IwState, MAX_DATA, REPLY_TIMEOUT, ReadDepths, connect, disconnect,
-    ends, find, listener, report, send, set_connection, set_timeout, start_queue_pair,
+    ends, fail_queue_pair, find, listener, report, send, set_connection, set_timeout,
+    start_queue_pair,
 };
 use crate::cm;
+use crate::host_state::EventDetails;
 use crate::id::{Id, IdKey, State};
 use crate::network::Arrival;
 use crate::sim_state::SimState;
@@ -87,7 +89,7 @@ fn connected(state: &mut SimState, host: usize, to: u32, from: u32) {
     send(state, key, IwMessage::Request(Box::new(request)));
 }
 
-/// TCP refuses, or ends a connection that nobody accepted.
+/// TCP refuses.
 fn reset(state: &mut SimState, host: usize, to: u32) {
     let Some((_, connection)) = find(state, host, to) else {
         return;
@@ -95,8 +97,6 @@ fn reset(state: &mut SimState, host: usize, to: u32) {
     if connection.state == IwState::Handshake {
         connection.state = IwState::Idle;
         connection.handshake_result = Some(Err(Errno::ECONNREFUSED));
-    } else if let Some(key) = take_answer(state, host, to) {
-        connect::rejected(state, key, &[]);
     }
 }
 
@@ -116,12 +116,12 @@ fn requested(state: &mut SimState, arrival: Arrival, request: &MpaRequest) {
         to: request.from,
         private_data: Vec::new(),
     };
-    let reset = IwMessage::Reset { to: request.from };
+    let close = IwMessage::Fin { to: request.from };
     let Some(host) = state.hosts.get_mut(arrival.host) else {
         return;
     };
     let Some(listener) = listener::find(host, arrival, request.destination) else {
-        return arrival.answer_iwarp(state, reset);
+        return arrival.answer_iwarp(state, close);
     };
     let serial = host.next_serial();
     let Some(parent) = host.ids.get_mut(&listener) else {
@@ -132,7 +132,7 @@ fn requested(state: &mut SimState, arrival: Arrival, request: &MpaRequest) {
         .source
         .is_some_and(|own| own.family() == AddressFamily::INET6);
     if is_v6 && request.destination.family() == AddressFamily::INET {
-        return arrival.answer_iwarp(state, reset);
+        return arrival.answer_iwarp(state, close);
     }
     if parent.backlog == 0 {
         return arrival.answer_iwarp(state, refuse);
@@ -170,6 +170,9 @@ fn replied(
     let Some(key) = take_answer(state, host, to) else {
         return;
     };
+    if !has_new_queue_pair(state, key) {
+        return fail_reply(state, key);
+    }
     // The reply says what the peer does; this side does the counterpart.
     let own = depths.swapped();
     if let Some(connection) = state.id(key).and_then(Id::iw) {
@@ -180,6 +183,26 @@ fn replied(
     start_queue_pair(state, key);
     let details = connect::established(own, data);
     report(state, key, EventNumber::ESTABLISHED, details);
+}
+
+/// CONNECT takes any queue pair that exists. Whether it can be connected shows now.
+fn has_new_queue_pair(state: &mut SimState, key: IdKey) -> bool {
+    let connection = state.id(key).and_then(Id::iw);
+    let queue_pair = connection.and_then(|connection| connection.queue_pair);
+    queue_pair.is_some_and(|queue_pair| state.is_unconnected(queue_pair))
+}
+
+/// The queue pair cannot be connected (`siw_proc_mpareply`). It fails, and with it a connection
+/// that has it.
+fn fail_reply(state: &mut SimState, key: IdKey) {
+    let Some(connection) = state.id(key).and_then(Id::iw) else {
+        return;
+    };
+    let to = connection.remote;
+    send(state, key, IwMessage::Fin { to });
+    fail_queue_pair(state, key);
+    let details = EventDetails::with_errno(Errno::EINVAL);
+    report(state, key, EventNumber::CONNECT_ERROR, details);
 }
 
 /// The TCP connection ends.

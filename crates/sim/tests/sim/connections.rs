@@ -355,3 +355,27 @@ fn a_host_connects_to_itself() {
         expect(&connected.listener.channel, EventKind::Disconnected);
     }
 }
+
+#[test]
+fn over_iwarp_a_used_queue_pair_fails_with_the_reply() {
+    let Connected {
+        hosts,
+        client,
+        listener,
+        server: _server,
+    } = Hosts::iwarp().connect();
+    client.id.disconnect().unwrap();
+    client.expect(EventKind::Disconnected);
+    expect(&listener.channel, EventKind::Disconnected);
+    let id = hosts.routed(&client.channel);
+    // There is no such queue pair.
+    errno(id.connect(client_param().qp_number(999)), libc::EINVAL);
+    id.connect(client_param()).unwrap();
+    let child = listener.next_request().into_child().unwrap();
+    // The accepting side is refused at once.
+    let unused = server_param().qp_number(1);
+    child.accept(unused).unwrap();
+    client.expect_errno(EventKind::ConnectError, libc::EINVAL);
+    expect(&listener.channel, EventKind::Established);
+    expect(&listener.channel, EventKind::Disconnected);
+}

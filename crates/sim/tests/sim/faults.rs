@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rdmacm_core::{CommandNumber, EventKind, PortSpace};
-use rdmacm_sim::{KernelVersion, MessageKind};
+use rdmacm_sim::{Host, KernelVersion, MessageKind};
 
 use crate::pair::{Asked, Connected, Hosts, PORT, client_param, server_param};
 use crate::{SECOND, errno, expect};
@@ -326,6 +326,64 @@ fn commands_fail_on_request() {
     errno(id.connect(client_param()), libc::ENOMEM);
     errno(id.connect(client_param()), libc::ENOMEM);
     id.connect(client_param()).unwrap();
+}
+
+#[test]
+fn tcp_sends_lost_segments_of_its_handshake_again() {
+    for (client, server, seconds) in [(3, 0, 7), (0, 1, 1), (1, 1, 3)] {
+        let hosts = Hosts::iwarp();
+        let _listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        let kind = MessageKind::TcpHandshake;
+        hosts.client.drop_next(kind, client);
+        hosts.server.drop_next(kind, server);
+        let begun = channel.now();
+        id.connect(client_param()).unwrap();
+        assert_eq!(channel.now() - begun, seconds * SECOND);
+    }
+}
+
+#[test]
+fn tcp_sends_all_else_until_it_arrives() {
+    let set_responding = |host: &Host, is_responding| host.set_responding(is_responding);
+    let set_link_up = |host: &Host, is_up| host.set_link_up("siw0", is_up);
+    let changes: [fn(&Host, bool); 2] = [set_responding, set_link_up];
+    for set in changes {
+        let hosts = Hosts::iwarp();
+        hosts.client.drop_next(MessageKind::Request, 1);
+        hosts.fabric.set_delay(SECOND);
+        let listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.resolve_addr(None, hosts.address(), 9 * SECOND).unwrap();
+        channel.next_event(None).unwrap();
+        id.resolve_route(SECOND).unwrap();
+        expect(&channel, EventKind::RouteResolved);
+        id.connect(client_param()).unwrap();
+        // MPA's request is on its way.
+        set(&hosts.server, false);
+        hosts.fabric.advance(3 * SECOND);
+        assert!(listener.channel.try_next_event().unwrap().is_none());
+        set(&hosts.server, true);
+        let child = listener.next_request().into_child().unwrap();
+        // The reply cannot leave.
+        set(&hosts.server, false);
+        child.accept(server_param()).unwrap();
+        hosts.fabric.advance(3 * SECOND);
+        assert!(channel.try_next_event().unwrap().is_none());
+        set(&hosts.server, true);
+        expect(&channel, EventKind::Established);
+        expect(&listener.channel, EventKind::Established);
+        // Nor can the end of the connection arrive.
+        set(&hosts.server, false);
+        id.disconnect().unwrap();
+        expect(&channel, EventKind::Disconnected);
+        hosts.fabric.advance(3 * SECOND);
+        assert!(listener.channel.try_next_event().unwrap().is_none());
+        set(&hosts.server, true);
+        expect(&listener.channel, EventKind::Disconnected);
+    }
 }
 
 #[test]

@@ -133,3 +133,20 @@ fn the_loopback_address_is_one_for_all_iwarp_devices() {
     id.bind(([127, 0, 0, 1], PORT)).unwrap();
     errno(id.listen(1), libc::EADDRINUSE);
 }
+
+/// The connection manager takes it for the wildcard, and TCP does not.
+#[test]
+fn the_loopback_address_takes_other_addresses_on_roce_only() {
+    for hosts in Hosts::each() {
+        let loopback = CmAddr::from(([127, 0, 0, 1], 0));
+        let listener = listen(&hosts, loopback, None);
+        let channel = hosts.client.channel().unwrap();
+        match connect(&hosts, &channel, 0) {
+            Err(errno) => assert_eq!((hosts.is_iwarp, errno), (true, Some(libc::ECONNREFUSED))),
+            Ok(_id) => {
+                assert!(!hosts.is_iwarp);
+                listener.next_request();
+            }
+        }
+    }
+}

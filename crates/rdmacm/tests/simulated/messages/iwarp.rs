@@ -1,6 +1,7 @@
 //! What is different over iWARP, where TCP has what was sent.
 
 use std::thread;
+use std::time::Duration;
 
 use super::{Hosts, SECOND};
 use rdmacm::MessageOptions;
@@ -67,4 +68,37 @@ fn a_new_connection_follows_an_ended_one() {
     let (near, far) = hosts.connect();
     near.send(b"again").unwrap();
     assert_eq!(far.receive().unwrap().unwrap()[..], *b"again");
+}
+
+#[test]
+fn messages_arrive_once_the_peer_responds_again() {
+    let hosts = Hosts::iwarp();
+    let (near, far) = hosts.connect();
+    hosts.server.set_responding(false);
+    for number in 0..3_u8 {
+        near.send(&[number]).unwrap();
+    }
+    hosts.fabric.advance(60 * SECOND);
+    assert!(far.try_receive().unwrap().is_none());
+    hosts.server.set_responding(true);
+    far.set_deadline(SECOND);
+    for number in 0..3_u8 {
+        assert_eq!(far.receive().unwrap().unwrap()[..], [number]);
+    }
+    far.send(b"reply").unwrap();
+    assert_eq!(near.receive().unwrap().unwrap()[..], *b"reply");
+}
+
+#[test]
+fn no_message_overtakes_another() {
+    let hosts = Hosts::iwarp();
+    let (near, far) = hosts.connect();
+    hosts.server.set_delay(2 * SECOND);
+    near.send(b"slow").unwrap();
+    hosts.server.set_delay(Duration::ZERO);
+    near.send(b"fast").unwrap();
+    far.set_deadline(10 * SECOND);
+    for expected in [b"slow", b"fast"] {
+        assert_eq!(far.receive().unwrap().unwrap()[..], *expected);
+    }
 }
