@@ -74,8 +74,8 @@ pub(crate) fn file(state: &mut SimState, host: usize, file: u64) {
     }
 }
 
-/// Removes a device: its ids report it, and know no command but `DESTROY_ID` from then
-/// on (`cma_process_remove`, `ucma_close_id`).
+/// Removes a device: its ids report it, release their ports, and know no command but `DESTROY_ID`
+/// from then on (`cma_process_remove`, `ucma_close_id`).
 pub(crate) fn device(state: &mut SimState, host: usize, index: usize) {
     let Some(host_state) = state.hosts.get(host) else {
         return;
@@ -98,6 +98,9 @@ pub(crate) fn device(state: &mut SimState, host: usize, index: usize) {
         }
         state.post(key, EventNumber::DEVICE_REMOVAL, EventDetails::NONE);
         connection(state, key);
+        if let Some(id) = state.id(key) {
+            id.bound = None;
+        }
     }
     // What the connections have sent leaves first.
     state.run_due();

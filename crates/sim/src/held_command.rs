@@ -57,6 +57,10 @@ impl Hold {
         self.command == command
     }
 
+    pub(crate) fn is_released(&self) -> bool {
+        self.state().is_released
+    }
+
     /// The command is given. Returns once it may go on.
     pub(crate) fn pass(&self) {
         let mut state = self.state();

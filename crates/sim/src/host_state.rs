@@ -254,6 +254,8 @@ impl HostState {
 
     /// What a command waits for on request.
     pub(crate) fn take_hold(&mut self, command: KernelCommand) -> Option<Arc<Hold>> {
+        // One that was released before its command came holds none.
+        self.holds.retain(|hold| !hold.is_released());
         let at = self.holds.iter().position(|hold| hold.is_for(command))?;
         Some(self.holds.remove(at))
     }

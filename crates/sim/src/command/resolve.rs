@@ -144,7 +144,8 @@ fn resolve_ip(
     let Some((peer, peer_delay)) = neighbour else {
         return Ok((timeout, Resolution::IpAddress(Err(Errno::ETIMEDOUT))));
     };
-    let round_trip = 2 * (state.network.delay + own_delay + peer_delay);
+    let one_way = state.network.delay.saturating_add(own_delay);
+    let round_trip = one_way.saturating_add(peer_delay).saturating_mul(2);
     if round_trip > timeout {
         return Ok((timeout, Resolution::IpAddress(Err(Errno::ETIMEDOUT))));
     }

@@ -1,9 +1,13 @@
 //! Failures on request, and the time that they take.
 
+use std::net::Ipv4Addr;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use rdmacm_core::{CommandNumber, EventKind, PortSpace};
 use rdmacm_sim::{Host, KernelVersion, MessageKind};
+use rdmacm_tests::PATIENCE;
 
 use crate::pair::{Asked, Connected, Hosts, PORT, client_param, server_param};
 use crate::{SECOND, errno, expect};
@@ -387,6 +391,27 @@ fn tcp_sends_all_else_until_it_arrives() {
 }
 
 #[test]
+fn no_delay_is_too_long() {
+    for hosts in Hosts::each() {
+        let _listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        hosts.fabric.set_delay(Duration::MAX);
+        hosts.server.set_delay(Duration::MAX);
+        let late = channel.create_id(PortSpace::TCP).unwrap();
+        late.resolve_addr(None, hosts.address(), SECOND).unwrap();
+        expect(&channel, EventKind::AddrError);
+        if hosts.is_iwarp {
+            errno(id.connect(client_param()), libc::ETIMEDOUT);
+        } else {
+            id.connect(client_param()).unwrap();
+            let event = channel.next_event(None).unwrap();
+            assert_eq!(event.kind(), EventKind::Unreachable);
+        }
+    }
+}
+
+#[test]
 fn a_request_after_a_lost_rejection_is_a_new_one() {
     let Asked {
         hosts,
@@ -417,4 +442,35 @@ fn an_acknowledged_request_has_more_time() {
     client.expect_errno(EventKind::Unreachable, libc::ETIMEDOUT);
     let waited = client.channel.now() - begun;
     assert_eq!(waited, Duration::from_millis(4608 + 15 * (65_536 + 512)));
+}
+
+#[test]
+fn the_port_of_a_removed_device_is_free() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(1);
+        let wildcard = (Ipv4Addr::UNSPECIFIED, PORT);
+        let other = listener.channel.create_id(PortSpace::TCP).unwrap();
+        errno(other.bind(wildcard), libc::EADDRNOTAVAIL);
+        hosts.server.remove_device(hosts.choose("rxe0", "siw0"));
+        let other = listener.channel.create_id(PortSpace::TCP).unwrap();
+        other.bind(wildcard).unwrap();
+    }
+}
+
+#[test]
+fn a_hold_that_is_released_early_holds_nothing() {
+    let hosts = Hosts::roce();
+    drop(hosts.client.hold_next(CommandNumber::CREATE_ID));
+    let held = hosts.client.hold_next(CommandNumber::CREATE_ID);
+    let channel = hosts.client.channel().unwrap();
+    let (issued, is_issued) = mpsc::channel();
+    thread::spawn(move || {
+        held.wait();
+        issued.send(held)
+    });
+    let creating = thread::spawn(move || channel.create_id(PortSpace::TCP).map(drop));
+    let held = is_issued.recv_timeout(PATIENCE).unwrap();
+    assert!(!creating.is_finished());
+    drop(held);
+    creating.join().unwrap().unwrap();
 }
