@@ -159,10 +159,14 @@ impl Host {
         });
     }
 
-    /// Removes a device, as its driver's removal does: its ids report
-    /// `DEVICE_REMOVAL`, their peers see the connections end, and every later command
-    /// on them except for destroying them fails with `ENXIO`. Ignored if the machine
-    /// has no such device.
+    /// Removes a device at once: its ids report `DEVICE_REMOVAL` and release their ports, their
+    /// peers see the connections end, and every later command on them except for destroying
+    /// them fails with `ENXIO`. Open contexts report `DEVICE_FATAL`, and their commands fail
+    /// with `EIO`. Ignored if the machine has no such device.
+    ///
+    /// Drivers that disconnect open contexts behave in this way. rxe and siw do not: their
+    /// removal waits until all contexts of the device are closed, and reports nothing before. A
+    /// program learns of it by the kernel's uevent, which is not simulated.
     pub fn remove_device(&self, device: &str) {
         self.state.change(|state| {
             let Some(host) = state.hosts.get(self.index) else {

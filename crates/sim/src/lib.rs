@@ -44,6 +44,8 @@
 //! - Connections exchange the messages of their transport, which are sent again as by
 //!   the kernel. `CONNECT` blocks for TCP's handshake on iWARP, as do disconnecting
 //!   and destroying an id there while the peer's answer is awaited.
+//!   Other commands on an id are executed while `CONNECT` blocks, for which the kernel makes
+//!   them wait.
 //! - A connection over RoCE or InfiniBand takes any number as that of its queue pair. Live
 //!   connections of a host to the same peer need different numbers: one that is used again
 //!   is a stale connection. A connection over iWARP needs a queue pair of the device that
@@ -57,21 +59,26 @@
 //!
 //! # Failures
 //! [`Host`] has the failures of a machine: no link, no response, delay, lost messages
-//! of one [`MessageKind`], a removed device, commands that fail or take their time.
+//! of one [`MessageKind`] (on iWARP only of TCP's handshake), a removed device, commands
+//! that fail or take their time.
 //! [`Fabric`] has those of the network: delay, and random loss, which [`Fabric::seed`]
 //! repeats. A listener whose events nobody reads has a full backlog in the end.
 //!
 //! # Time
-//! The clock stands still until the program waits, and moves straight to what happens
-//! next or to the end of a wait. It moves as soon as all threads of the process sleep,
-//! which `/proc/self/task` says: a thread that works, or is about to, is not overtaken by
-//! another one's deadline. A thread that has never used the fabric, such as one of another
+//! The clock moves while a thread waits for events of a channel, for anything of a node, or
+//! in a command that blocks: straight to what happens next, or to the end of the wait. It
+//! moves as soon as all threads of the process sleep, which `/proc/self/task` says: a thread
+//! that works, or is about to, is not overtaken by another one's deadline. A thread that has never used the fabric, such as one of another
 //! test, delays it until it has computed for the [idle time](Fabric::set_idle_time), 20 ms
 //! in which nothing has happened on the fabric. A thread that has used the fabric delays it
 //! fifty times as long. A wait without a deadline for what never happens never ends, as
-//! with the kernel. A runtime with its own timers uses
-//! [`next_due`](rdmacm_core::ucma::UcmaFile::next_due) and
-//! [`advance_to`](rdmacm_core::ucma::UcmaFile::advance_to).
+//! with the kernel.
+//!
+//! Other waits are by the machine's clock, and do not move this one: `poll(2)` and `epoll` on a
+//! descriptor, and waits for completions or asynchronous events of `rdmacm_verbs`. A program
+//! or a runtime that waits in such a way uses
+//! [`next_due`](rdmacm_core::EventChannel::next_due) and
+//! [`advance_to`](rdmacm_core::EventChannel::advance_to), or [`Fabric::advance`].
 
 mod adapter;
 mod address;
@@ -96,6 +103,7 @@ mod random;
 mod readiness;
 mod sim_state;
 mod subnet;
+mod tcp;
 mod threads;
 mod timer;
 mod ucma_file;
@@ -103,7 +111,6 @@ mod verbs;
 mod waits;
 
 pub use adapter::{Adapter, Port};
-mod tcp;
 pub use fabric::{Fabric, SubnetAdmin};
 pub use held_command::HeldCommand;
 pub use host::Host;

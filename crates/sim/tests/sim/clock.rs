@@ -317,3 +317,23 @@ fn a_busy_machine_does_not_move_the_clock() {
         waiting.join().unwrap().unwrap_err();
     });
 }
+
+/// A descriptor that is polled moves no clock: the program moves it to what is due.
+#[test]
+fn a_program_that_polls_moves_the_clock() {
+    let hosts = TwoHosts::new();
+    hosts.fabric.set_subnet_admin_delay(2 * SECOND);
+    let channel = hosts.channel();
+    let id = resolved(&channel);
+    let begun = channel.now();
+    id.resolve_route(10 * SECOND).unwrap();
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::from(50_u8)), Ok(0));
+    assert_eq!(channel.now(), begun);
+    while !is_readable(&channel) {
+        channel.advance_to(channel.next_due().unwrap());
+    }
+    let event = channel.try_next_event().unwrap().unwrap();
+    assert_eq!(event.kind(), EventKind::RouteResolved);
+    assert_eq!(channel.now() - begun, 2 * SECOND);
+}
