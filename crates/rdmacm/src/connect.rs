@@ -3,7 +3,6 @@
 //! [`ConnectAttempts`] resolves the name and races the addresses; [`resolve`] and
 //! [`handshake`] take one address to an [`Established`](crate::connection::Established).
 
-mod attempt;
 mod attempts;
 mod config;
 mod handshake;
@@ -16,10 +15,9 @@ mod target;
 pub use config::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, STAGGER};
 pub use peer::PeerAddr;
 
-pub(crate) use attempt::Attempt;
 pub(crate) use attempts::ConnectAttempts;
 pub(crate) use config::ConnectConfig;
-pub(crate) use handshake::{ends_attempt, ends_handshake, handshake, peer_gone_or};
+pub(crate) use handshake::handshake;
 pub(crate) use resolve::{Routed, resolve, wait_for_event};
 pub(crate) use source_address::SourceAddress;
 pub(crate) use target::ConnectTarget;

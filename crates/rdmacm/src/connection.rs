@@ -2,8 +2,8 @@
 
 use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, IdHandle};
 
+use crate::attempt::{Attempt, peer_gone_or};
 use crate::close_reason::CloseReason;
-use crate::connect::{Attempt, peer_gone_or};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventQueue, ManagedId, WaitSource, wait_for};
 use crate::stage::Stage;

@@ -1,6 +1,10 @@
 //! Options of an id, which the kernel accepts only before it is bound.
 
-use rdmacm_core::{CmId, EventChannel, IdHandle, PortSpace, QpType, Result};
+use std::sync::Arc;
+
+use rdmacm_core::{IdHandle, PortSpace, QpType, Result};
+
+use crate::event_loop::{EventLoop, EventQueue, ManagedId};
 
 /// Options of an id that is about to be created and bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +31,21 @@ impl Default for IdOptions {
 }
 
 impl IdOptions {
-    /// Creates an id, without the other options.
-    pub(crate) fn create(self, channel: &EventChannel) -> Result<CmId> {
-        channel.create_id_of_type(self.port_space, self.qp_type)
+    /// Creates an id with these options, whose events go to the queue.
+    pub(crate) fn create(
+        self,
+        event_loop: &Arc<EventLoop>,
+        queue: Arc<EventQueue>,
+    ) -> Result<ManagedId> {
+        let channel = event_loop.channel();
+        let id = channel.create_id_of_type(self.port_space, self.qp_type)?;
+        self.apply(&id)?;
+        Ok(ManagedId::new(event_loop, id, queue))
     }
 
     /// Sets the options, before the id is bound or resolves an address: later the kernel
     /// refuses some of them and ignores the others.
-    pub(crate) fn apply(self, id: &IdHandle) -> Result<()> {
+    fn apply(self, id: &IdHandle) -> Result<()> {
         if let Some(tos) = self.tos {
             id.set_tos(tos)?;
         }

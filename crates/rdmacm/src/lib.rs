@@ -85,6 +85,7 @@
 )]
 
 pub mod asynchronous;
+mod attempt;
 mod blocking;
 mod blocking_executor;
 #[cfg(feature = "verbs")]

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use rdmacm_core::{self as core, CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
 
+use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
-use crate::connect::Attempt;
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent, wait_for};
 use crate::id_options::IdOptions;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle, RdmaDevice};
 
-use crate::connect::{Attempt, ends_attempt};
+use crate::attempt::{Attempt, ends_attempt};
 use crate::error::Cause;
 use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
@@ -82,8 +82,8 @@ impl NeighbourLookup {
             return None;
         }
         let source = id.addresses().ok()?.source;
-        let asking = IdOptions::default().create(event_loop.channel()).ok()?;
-        let asking = ManagedId::new(event_loop, asking, EventQueue::new());
+        let asking = IdOptions::default().create(event_loop, EventQueue::new());
+        let asking = asking.ok()?;
         let source = source.and_then(|source| source_for(source, destination));
         asking
             .id()

@@ -9,7 +9,8 @@ use rdmacm_core::{Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
 use super::race::race;
-use super::{Attempt, ConnectConfig, ConnectTarget, Routed, handshake, resolve};
+use super::{ConnectConfig, ConnectTarget, Routed, handshake, resolve};
+use crate::attempt::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, sleep_until, spawn_blocking};

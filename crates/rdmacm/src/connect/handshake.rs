@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
 
+use super::Routed;
 use super::resolve::next_event;
-use super::{Attempt, Routed};
+use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
@@ -97,34 +98,6 @@ async fn complete(
     }
 }
 
-/// Whether the event ends an attempt. Events of the user's own and of newer kernels do not.
-pub(crate) fn ends_attempt(event: &Event) -> bool {
-    match event.kind() {
-        EventKind::AddrError
-        | EventKind::RouteError
-        | EventKind::AddrChange
-        | EventKind::MulticastError
-        | EventKind::DeviceRemoval => true,
-        EventKind::AddrResolved | EventKind::RouteResolved | EventKind::ConnectResponse => {
-            event.failure().is_some()
-        }
-        _ => ends_handshake(event),
-    }
-}
-
-/// Whether the handshake is over, with or without a connection. Until then destroying an
-/// iWARP id blocks.
-pub(crate) fn ends_handshake(event: &Event) -> bool {
-    matches!(
-        event.kind(),
-        EventKind::Established
-            | EventKind::ConnectError
-            | EventKind::Rejected
-            | EventKind::Unreachable
-            | EventKind::Disconnected
-    )
-}
-
 /// Waits until the event loop permits one more TCP handshake.
 async fn handshake_permit(attempt: &Attempt) -> Result<HandshakePermit, Cause> {
     let limit = attempt.event_loop.handshakes();
@@ -160,19 +133,5 @@ fn connect(id: &IdHandle, param: &ConnParam) -> rdmacm_core::Result<()> {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             outcome => return outcome,
         }
-    }
-}
-
-/// The cause of a refused command that comes next in the protocol: the kernel refuses it
-/// only because the peer has ended the connection meanwhile.
-pub(crate) fn peer_gone_or(error: Error) -> Cause {
-    match error {
-        // ENXIO: the device is gone as well.
-        Error::Command(refused)
-            if matches!(refused.errno, libc::EINVAL | libc::ECONNRESET | libc::ENXIO) =>
-        {
-            Cause::PeerGone
-        }
-        error => error.into(),
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rdmacm_core::{Event, EventKind, Family, IdHandle, Transport};
 
-use super::{Attempt, ConnectConfig, ConnectTarget, ends_attempt};
+use super::{ConnectConfig, ConnectTarget};
+use crate::attempt::{Attempt, ends_attempt};
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
@@ -32,12 +33,10 @@ pub(crate) async fn resolve(
         port_space: target.port_space.unwrap_or(config.options.port_space),
         ..config.options
     };
-    let created = options.create(event_loop.channel());
-    let id = created.map_err(|error| attempt.fail(Stage::Bind, error))?;
-    let managed = ManagedId::new(event_loop, id, EventQueue::new());
-    let id = managed.id();
     let refused = |stage| move |error| attempt.fail(stage, Cause::from(error));
-    options.apply(id).map_err(refused(Stage::Bind))?;
+    let managed = options.create(event_loop, EventQueue::new());
+    let managed = managed.map_err(refused(Stage::Bind))?;
+    let id = managed.id();
     let family = target.destination.family();
     let source = config.source.address(event_loop.channel(), family);
     let source = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;

@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::data::device_error;
 use crate::error::Cause;
 use crate::neighbours::{NeighbourLookup, Path};

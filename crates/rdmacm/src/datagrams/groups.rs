@@ -9,7 +9,8 @@ use rdmacm_verbs::QueuePair;
 
 use super::address::DatagramAddr;
 use super::socket::Socket;
-use crate::connect::{Attempt, wait_for_event};
+use crate::attempt::Attempt;
+use crate::connect::wait_for_event;
 use crate::data::device_error;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
@@ -137,12 +138,11 @@ impl Socket {
         if already() {
             return Err(self.fail(attempt, stage, member_already(group_address)));
         }
-        let options = self.groups.id;
-        let id = options
-            .create(attempt.event_loop.channel())
-            .map_err(refused)?;
-        let managed = ManagedId::new(&attempt.event_loop, id, EventQueue::new());
-        options.apply(managed.id()).map_err(refused)?;
+        let managed = self
+            .groups
+            .id
+            .create(&attempt.event_loop, EventQueue::new());
+        let managed = managed.map_err(refused)?;
         let source = self.address.with_port(0);
         managed.id().bind(source).map_err(refused)?;
         let membership = managed.id().join_multicast(group_address, flags);

@@ -7,9 +7,9 @@ use rdmacm_core::{CmAddr, Deadline, EventKind, UdParam};
 
 use super::address::DatagramPeer;
 use super::config::DatagramConfig;
+use crate::attempt::Attempt;
 use crate::connect::{
-    Attempt, ConnectAttempts, ConnectConfig, ConnectTarget, PeerAddr, SourceAddress, resolve,
-    wait_for_event,
+    ConnectAttempts, ConnectConfig, ConnectTarget, PeerAddr, SourceAddress, resolve, wait_for_event,
 };
 use crate::error::{Cause, Result};
 use crate::event_loop::EventLoop;

@@ -12,11 +12,10 @@ use super::datagram::{GRH_SIZE, Local};
 use super::groups::Groups;
 use super::path_addresses::PathAddresses;
 use super::service::Service;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::data::{OpenDevice, device_error};
 use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventQueue, ManagedId};
-use crate::id_options::IdOptions;
 use crate::messages::{MessageOptions, MessageQueuePair};
 use crate::stage::Stage;
 
@@ -50,10 +49,9 @@ impl Socket {
     ) -> Result<Self> {
         let event_loop = &attempt.event_loop;
         let refused = |error| attempt.fail(Stage::Bind, Cause::from(error));
-        let id = create_id(attempt, config.id).map_err(refused)?;
-        let managed = ManagedId::new(event_loop, id, EventQueue::for_requests(config.queue));
+        let queue = EventQueue::for_requests(config.queue);
+        let managed = config.id.create(event_loop, queue).map_err(refused)?;
         let id = managed.id();
-        config.id.apply(id).map_err(refused)?;
         id.bind(address).map_err(refused)?;
         check_device(id, address).map_err(|cause| attempt.fail_on(id, Stage::Bind, cause))?;
         let (queue_pair, local, longest) = create_queue_pair(attempt, id, config)
@@ -106,10 +104,6 @@ impl Socket {
     pub(crate) fn max_datagram(&self) -> usize {
         self.longest
     }
-}
-
-fn create_id(attempt: &Attempt, options: IdOptions) -> rdmacm_core::Result<rdmacm_core::CmId> {
-    options.create(attempt.event_loop.channel())
 }
 
 fn check_device(id: &IdHandle, address: CmAddr) -> Result<(), Cause> {

@@ -8,7 +8,7 @@ use rdmacm_verbs::SendOperation;
 use super::address::DatagramAddr;
 use super::datagram::Datagram;
 use super::socket::Socket;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::data::device_error;
 use crate::error::{Cause, Result, Target};
 use crate::messages::{Destination, Interest, MessageQueuePair};

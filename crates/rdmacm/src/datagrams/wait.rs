@@ -6,7 +6,7 @@ use std::task::Waker;
 use rdmacm_core::{EventKind, IdHandle};
 
 use super::socket::Socket;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::data::{Failure, device_error, failed_request, note_closed};
 use crate::error::{Cause, Error};
 use crate::event_loop::{QueuedEvent, WaitSource, wait_for};

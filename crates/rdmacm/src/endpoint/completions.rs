@@ -7,7 +7,7 @@ use std::task::Waker;
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::connection::Established;
 use crate::data::{Side, device_error, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};

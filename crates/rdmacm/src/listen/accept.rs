@@ -7,8 +7,8 @@ use rdmacm_core::{
 };
 
 use super::Request;
+use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::close_reason::CloseReason;
-use crate::connect::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{ManagedId, QueuedEvent, is_iwarp};

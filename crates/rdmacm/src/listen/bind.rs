@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rdmacm_core::{CmAddr, Family};
 
 use super::ListenConfig;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, ManagedId};
 use crate::stage::Stage;
@@ -61,14 +61,10 @@ fn listen_on(
     one_family: bool,
 ) -> Result<ManagedId> {
     let refused = |error| attempt.fail(Stage::Listen, Cause::from(error));
-    let id = config.options.create(attempt.event_loop.channel());
-    let managed = ManagedId::new(
-        &attempt.event_loop,
-        id.map_err(refused)?,
-        Arc::clone(requests),
-    );
+    let requests = Arc::clone(requests);
+    let managed = config.options.create(&attempt.event_loop, requests);
+    let managed = managed.map_err(refused)?;
     let id = managed.id();
-    config.options.apply(id).map_err(refused)?;
     if one_family {
         id.set_af_only(true).map_err(refused)?;
     }

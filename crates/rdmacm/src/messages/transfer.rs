@@ -10,7 +10,7 @@ use super::registered_buffer::RegisteredBuffer;
 use super::state::{Completed, State};
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::data::{Failure, device_error, failed_request};
 use crate::error::Cause;
 use crate::event_loop::EventLoop;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rdmacm_core::{CmAddr, ConnInfo, Deadline, IdHandle};
 
 use super::Node;
+use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
-use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Result, Target};
 use crate::stage::Stage;

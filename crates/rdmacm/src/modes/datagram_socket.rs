@@ -4,7 +4,8 @@ use rdmacm_core::{CmAddr, Deadline, IdHandle, JoinFlags};
 use rdmacm_verbs::SendOperation;
 
 use super::{DatagramOptions, Node};
-use crate::connect::{Attempt, PeerAddr};
+use crate::attempt::Attempt;
+use crate::connect::PeerAddr;
 use crate::datagrams::{
     Datagram, DatagramAddr, DatagramConfig, DatagramPeer, Socket, resolve_peer,
 };

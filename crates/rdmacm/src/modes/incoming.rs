@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 
 use super::CmConnection;
-use crate::connect::{ACCEPT_DEADLINE, Attempt};
+use crate::attempt::Attempt;
+use crate::connect::ACCEPT_DEADLINE;
 use crate::connection::{Established, known_address, known_device};
 use crate::error::{Cause, Result, Target};
 use crate::event_loop::EventLoop;

@@ -7,7 +7,7 @@ use rdmacm_core::{QueuePair, RdmaDevice};
 use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 
 use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::connection::Established;
 use crate::data::{Devices, OpenDevice, device_error, limit_retries, with_device_error};
 use crate::error::{Cause, Error, Result, Target};

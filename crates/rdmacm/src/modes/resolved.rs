@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rdmacm_core::{CmAddr, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 
 use super::CmConnection;
-use crate::connect::{Attempt, ConnectConfig, Routed, handshake};
+use crate::attempt::Attempt;
+use crate::connect::{ConnectConfig, Routed, handshake};
 use crate::connection::{Established, known_address, known_device};
 use crate::error::{Result, Target};
 use crate::event_loop::EventLoop;

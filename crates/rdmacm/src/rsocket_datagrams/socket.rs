@@ -15,7 +15,7 @@ use super::address::{gid_of, peer_address};
 use super::path::Resolution;
 use super::peers::Route;
 use super::resolution_service::ResolutionService;
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::datagrams::{self, Datagram, check_length};
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, MAX_EVENTS};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use super::socket::{Received, Socket};
-use crate::connect::Attempt;
+use crate::attempt::Attempt;
 use crate::error::Cause;
 use crate::event_loop::{WaitSource, wait_for};
 use crate::messages::Interest;

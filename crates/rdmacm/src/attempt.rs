@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, Deadline, DeviceId, Event, EventKind, IdHandle};
+use rdmacm_core::{self as core, CmAddr, Deadline, DeviceId, Event, EventKind, IdHandle};
 
 use crate::error::{Cause, Error, Target};
 use crate::event_loop::EventLoop;
@@ -123,4 +123,46 @@ fn cause_of(event: &Event) -> Cause {
         return Cause::PeerGone;
     }
     Cause::Event(event.as_failure())
+}
+
+/// The cause of a refused command that comes next in the protocol: the kernel refuses it
+/// only because the peer has ended the connection meanwhile.
+pub(crate) fn peer_gone_or(error: core::Error) -> Cause {
+    match error {
+        // ENXIO: the device is gone as well.
+        core::Error::Command(refused)
+            if matches!(refused.errno, libc::EINVAL | libc::ECONNRESET | libc::ENXIO) =>
+        {
+            Cause::PeerGone
+        }
+        error => error.into(),
+    }
+}
+
+/// Whether the event ends an attempt. Events of the user's own and of newer kernels do not.
+pub(crate) fn ends_attempt(event: &Event) -> bool {
+    match event.kind() {
+        EventKind::AddrError
+        | EventKind::RouteError
+        | EventKind::AddrChange
+        | EventKind::MulticastError
+        | EventKind::DeviceRemoval => true,
+        EventKind::AddrResolved | EventKind::RouteResolved | EventKind::ConnectResponse => {
+            event.failure().is_some()
+        }
+        _ => ends_handshake(event),
+    }
+}
+
+/// Whether the handshake is over, with or without a connection. Until then destroying an
+/// iWARP id blocks.
+pub(crate) fn ends_handshake(event: &Event) -> bool {
+    matches!(
+        event.kind(),
+        EventKind::Established
+            | EventKind::ConnectError
+            | EventKind::Rejected
+            | EventKind::Unreachable
+            | EventKind::Disconnected
+    )
 }
