@@ -178,6 +178,7 @@ mod tests {
         let workspace = Workspace {
             root: root.into(),
             target: target.into(),
+            packages: Vec::new(),
         };
         let more: Vec<PathBuf> = more.iter().map(PathBuf::from).collect();
         share(&workspace, &more, &[shown.into()])

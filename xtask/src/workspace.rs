@@ -1,5 +1,6 @@
 //! The checkout and its build products.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,6 +34,29 @@ pub(crate) struct Workspace {
     /// Cargo's target folder.
     #[serde(rename = "target_directory")]
     pub(crate) target: PathBuf,
+    /// All packages, by name.
+    pub(crate) packages: Vec<Package>,
+}
+
+/// A package of the checkout.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// The registries that it may go to; `None` if to any.
+    publish: Option<Vec<String>>,
+    features: BTreeMap<String, Vec<String>>,
+}
+
+impl Package {
+    /// Returns whether other projects can depend on it.
+    pub(crate) const fn is_published(&self) -> bool {
+        self.publish.is_none()
+    }
+
+    /// Its features, without `default`.
+    pub(crate) fn features(&self) -> impl Iterator<Item = &String> {
+        self.features.keys().filter(|name| *name != "default")
+    }
 }
 
 impl Workspace {
@@ -133,6 +157,18 @@ fn cargo() -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_are_known_with_their_features() {
+        let workspace = Workspace::find().unwrap();
+        let package = |name| workspace.packages.iter().find(|one| one.name == name);
+        let library = package("rdmacm").unwrap();
+        assert!(library.is_published());
+        let features: Vec<_> = library.features().collect();
+        assert!(features.contains(&&"tokio".to_owned()));
+        assert!(!features.contains(&&"default".to_owned()));
+        assert!(!package("xtask").unwrap().is_published());
+    }
 
     #[test]
     fn a_test_program_is_found_among_cargos_messages() {

@@ -290,6 +290,7 @@ mod tests {
         let workspace = Workspace {
             root: folder.path().to_owned(),
             target: folder.path().to_owned(),
+            packages: Vec::new(),
         };
         let path = write(&workspace, &results(), "a guest").unwrap();
         let page = fs::read_to_string(path).unwrap();

@@ -32,11 +32,7 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     // The suite is not among "all targets", because `cargo test` must not run it.
     let suite = ["clippy", "--workspace", "--test", suite::TARGET];
     totals.measure("clippy/guest", || step(&[&suite[..], &deny].concat()));
-    // The workspace's tests enable features of the library that this check must not have.
-    let bare = ["clippy", "--package", "rdmacm", "--lib"];
-    totals.measure("clippy/default", || step(&[&bare[..], &deny].concat()));
-    let bare = [&bare[..], &["--no-default-features"]].concat();
-    totals.measure("clippy/bare", || step(&[&bare[..], &deny].concat()));
+    packages_alone(workspace, totals);
     totals.measure("features/bare", || without_verbs(workspace));
     let mut rustdoc = workspace.cargo();
     rustdoc
@@ -60,6 +56,29 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     }
     unit_and_doc_tests(workspace, totals);
     benchmarks(workspace, totals);
+}
+
+/// Lints each published package as its users compile it, and with each of its features alone.
+/// The workspace's packages enable each other's features and those of their dependencies.
+fn packages_alone(workspace: &Workspace, totals: &mut Totals) {
+    let lint = |arguments: &[&str]| {
+        let mut cargo = workspace.cargo();
+        cargo.arg("clippy").args(arguments);
+        quiet(cargo.args(["--", "-D", "warnings"]))
+    };
+    let published = workspace.packages.iter();
+    for package in published.filter(|package| package.is_published()) {
+        let name = package.name.as_str();
+        totals.measure(&format!("clippy/{name}"), || lint(&["--package", name]));
+        let bare = ["--package", name, "--no-default-features"];
+        for feature in package.features() {
+            totals.measure(&format!("clippy/{name}/{feature}"), || {
+                lint(&[&bare[..], &["--features", feature]].concat())
+            });
+        }
+    }
+    let bare = ["--package", "rdmacm", "--no-default-features"];
+    totals.measure("clippy/rdmacm/bare", || lint(&bare));
 }
 
 /// Without default features, `rdmacm` must not depend on `rdmacm-verbs`.
