@@ -8,7 +8,6 @@ mod growth;
 mod instructions;
 mod page;
 mod plot;
-mod record;
 mod results;
 mod statistics;
 mod svg;

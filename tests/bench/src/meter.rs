@@ -4,22 +4,9 @@ use std::fs;
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use rdmacm_init::bench::Measured;
 
 use crate::allocations;
-
-/// What a workload has measured of itself, all operations together. The C program prints
-/// the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Measured {
-    pub(crate) operations: u64,
-    pub(crate) nanoseconds: u64,
-    pub(crate) allocations: u64,
-    /// Bytes on the heap that were kept for all operations.
-    pub(crate) live_bytes: i64,
-    /// How much more of the process was in memory afterwards, in bytes.
-    pub(crate) resident_bytes: i64,
-}
 
 /// Measures the sections of a workload.
 #[derive(Debug, Default)]

@@ -1,25 +1,8 @@
 //! What is measured: each workload with its group and what it is compared with.
 
-use serde::Serialize;
+use rdmacm_init::bench::{Group, StableCounts};
 
 use crate::work::{self, Workload};
-
-/// Related measures: one table and one plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Group {
-    ColdStart,
-    Ids,
-    Names,
-    Events,
-    DataPath,
-    Messages,
-    Streams,
-    Connections,
-    Throughput,
-    Memory,
-    Growth,
-}
 
 /// The devices on which a workload is worth its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,23 +13,6 @@ pub(crate) enum Devices {
     All,
 }
 
-/// Which counts of a workload mean something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Counts {
-    /// Instructions, calls and allocations are the same in every run.
-    Exact,
-    /// Calls and allocations are: a wait for an event takes instructions if it is not there
-    /// yet.
-    Calls,
-    /// Allocations are: instructions and calls depend on how long the peer takes.
-    Allocations,
-    /// They are not compared: they depend on the peer, or it takes long to count them.
-    Varying,
-    /// None: it is only timed.
-    Nothing,
-}
-
 /// A workload that is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
@@ -55,7 +21,7 @@ pub(crate) struct Measure {
     pub(crate) devices: Devices,
     /// The number of operations.
     pub(crate) count: u32,
-    pub(crate) counts: Counts,
+    pub(crate) counts: StableCounts,
     /// Whether it is a process as a whole instead of a workload.
     pub(crate) process: bool,
     /// How often it is timed at most.
@@ -81,7 +47,7 @@ impl Measure {
             group,
             devices: Devices::All,
             count,
-            counts: Counts::Exact,
+            counts: StableCounts::Exact,
             process: false,
             rounds: u32::MAX,
             c: Some(workload),
@@ -98,28 +64,28 @@ impl Measure {
         self
     }
 
-    const fn counts(mut self, counts: Counts) -> Self {
+    const fn counts(mut self, counts: StableCounts) -> Self {
         self.counts = counts;
         self
     }
 
     /// A process from its start to its end.
     const fn process(mut self) -> Self {
-        self.counts = Counts::Nothing;
+        self.counts = StableCounts::Nothing;
         self.process = true;
         self
     }
 
     /// It takes many seconds.
     const fn once(mut self) -> Self {
-        self.counts = Counts::Nothing;
+        self.counts = StableCounts::Nothing;
         self.rounds = 1;
         self
     }
 
     /// It takes seconds.
     const fn slow(mut self) -> Self {
-        self.counts = Counts::Nothing;
+        self.counts = StableCounts::Nothing;
         self.rounds = 3;
         self
     }
@@ -176,7 +142,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         .c(None),
     Measure::new(Group::Ids, "id", 64)
         .on_one_device()
-        .counts(Counts::Calls)
+        .counts(StableCounts::Calls)
         .bare("bare-id"),
     Measure::new(Group::Ids, "id-create", 64)
         .on_one_device()
@@ -186,15 +152,15 @@ pub(crate) const MEASURES: &[Measure] = &[
         .bare("bare-id-destroy"),
     Measure::new(Group::Names, "resolve-numeric", 32)
         .on_one_device()
-        .counts(Counts::Calls)
+        .counts(StableCounts::Calls)
         .bare("bare-resolve-numeric"),
     Measure::new(Group::Events, "event", 64)
         .on_one_device()
         .bare("bare-event"),
-    Measure::new(Group::Connections, "connect", 16).counts(Counts::Varying),
-    Measure::new(Group::Connections, "connect-messages", 16).counts(Counts::Varying),
+    Measure::new(Group::Connections, "connect", 16).counts(StableCounts::Varying),
+    Measure::new(Group::Connections, "connect-messages", 16).counts(StableCounts::Varying),
     Measure::new(Group::Connections, "connect-tokio", 16)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(Some("connect")),
     Measure::new(Group::Connections, "connect-64-at-once", 64)
         .on_one_device()
@@ -202,33 +168,33 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::DataPath, "post-send", 64),
     Measure::new(Group::DataPath, "poll-send", 64),
     Measure::new(Group::DataPath, "poll-sends", 64)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::DataPath, "post-receive", 64),
-    Measure::new(Group::DataPath, "next-completion", 64).counts(Counts::Allocations),
-    Measure::new(Group::Messages, "round-trip", 64).counts(Counts::Allocations),
+    Measure::new(Group::DataPath, "next-completion", 64).counts(StableCounts::Allocations),
+    Measure::new(Group::Messages, "round-trip", 64).counts(StableCounts::Allocations),
     Measure::new(Group::Messages, "round-trip-tokio", 64)
-        .counts(Counts::Allocations)
+        .counts(StableCounts::Allocations)
         .c(Some("round-trip")),
     Measure::new(Group::Messages, "round-trip-late", 64)
-        .counts(Counts::Allocations)
+        .counts(StableCounts::Allocations)
         .c(None),
     Measure::new(Group::Messages, "round-trip-late-tokio", 64)
-        .counts(Counts::Allocations)
+        .counts(StableCounts::Allocations)
         .c(None),
     Measure::new(Group::Streams, "round-trip-stream", 64)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .tcp("tcp-round-trip"),
-    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(Counts::Varying),
+    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(StableCounts::Varying),
     Measure::new(Group::Streams, "stream-64", 512)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .tcp("tcp-64"),
     Measure::new(Group::Streams, "stream-64k", 64)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .tcp("tcp-64k")
         .bytes(KIB_64),
     Measure::new(Group::Streams, "stream-1m", 16)
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .tcp("tcp-1m")
         .bytes(MIB),
     Measure::new(Group::Streams, "idle-streams", 16)
@@ -252,27 +218,27 @@ pub(crate) const MEASURES: &[Measure] = &[
         .kept(),
     Measure::new(Group::Throughput, "send-64k", 32)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "write-64k", 32)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "read-64k", 32)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "send-1m", 8)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(MIB),
     Measure::new(Group::Throughput, "write-1m", 8)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(MIB),
     Measure::new(Group::Throughput, "read-1m", 8)
         .slow()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .bytes(MIB),
     Measure::new(Group::Memory, "idle-ids", 1000)
         .on_one_device()
@@ -286,22 +252,22 @@ pub(crate) const MEASURES: &[Measure] = &[
         .kept(),
     Measure::new(Group::Growth, "id-at-10", 64)
         .on_one_device()
-        .counts(Counts::Calls),
+        .counts(StableCounts::Calls),
     Measure::new(Group::Growth, "id-at-100", 64)
         .on_one_device()
-        .counts(Counts::Calls),
+        .counts(StableCounts::Calls),
     Measure::new(Group::Growth, "id-at-1000", 64)
         .on_one_device()
-        .counts(Counts::Calls),
+        .counts(StableCounts::Calls),
     Measure::new(Group::Growth, "id-at-10000", 64)
         .on_one_device()
-        .counts(Counts::Varying),
+        .counts(StableCounts::Varying),
     Measure::new(Group::Growth, "queue-pair-100", 16)
         .on_one_device()
         .c(None),
     Measure::new(Group::Growth, "queue-pair-1000", 16)
         .on_one_device()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::Growth, "queue-pair-10000", 16)
         .on_one_device()
@@ -321,15 +287,15 @@ pub(crate) const MEASURES: &[Measure] = &[
         .once(),
     Measure::new(Group::Growth, "waiters-10", 32)
         .on_one_device()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::Growth, "waiters-100", 32)
         .on_one_device()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::Growth, "waiters-1000", 32)
         .on_one_device()
-        .counts(Counts::Varying)
+        .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::Growth, "waiters-10000", 32)
         .on_one_device()

@@ -1,7 +1,9 @@
 //! The messages between the host and a test guest. The first process of the guest reads a
 //! [`Plan`] from the initramfs and writes [`Report`] lines. A program that makes connections
-//! step by step reads [`NumberedStep`] lines and writes [`Message`] lines.
+//! step by step reads [`NumberedStep`] lines and writes [`Message`] lines. The program that
+//! measures writes [`bench::Record`] lines.
 
+pub mod bench;
 mod message;
 mod plan;
 mod report;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Context as _, ensure};
+use rdmacm_init::bench::{Record, StableCounts, Value};
 
-use crate::bench::record::{Record, Repeat, Value};
 use crate::bench::results::OWN;
 
 /// What the first line says.
@@ -58,8 +58,8 @@ impl Counts {
                 .subject
                 .as_ref()
                 .context("a result without a workload")?;
-            let exact = subject.counts == Repeat::Exact;
-            let repeats_calls = exact || subject.counts == Repeat::Calls;
+            let exact = subject.counts == StableCounts::Exact;
+            let repeats_calls = exact || subject.counts == StableCounts::Calls;
             let row = rows.entry(subject.name()).or_default();
             match &record.value {
                 Value::Instructions { instructions, .. } if exact => {

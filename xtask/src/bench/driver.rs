@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rdmacm_init::Ending;
+use rdmacm_init::bench::Record;
 
-use crate::bench::record::Record;
 use crate::guest::{self, Guest, Sinks};
 use crate::host_packages::{self, Need};
 use crate::process;

@@ -115,8 +115,9 @@ fn short_type(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use rdmacm_init::bench::Record;
+
     use super::*;
-    use crate::bench::record::Record;
 
     #[test]
     fn names_are_short() {

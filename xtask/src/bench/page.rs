@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use rdmacm_init::bench::Group;
 
 use crate::bench::before;
 use crate::bench::growth::Growth;
@@ -47,21 +48,20 @@ all rounds, and the quartiles. In the plots, a point further left is better, but
 of growth show how the time of an operation rises with what exists beside it.
 ";
 
-/// A group's title.
-fn title(group: &str) -> &str {
+/// The file name of a group's plot, and its title.
+const fn names(group: Group) -> (&'static str, &'static str) {
     match group {
-        "ids" => "Ids",
-        "names" => "Names",
-        "cold-start" => "Cold start",
-        "events" => "Events",
-        "connections" => "Connections",
-        "data-path" => "Posting and polling",
-        "messages" => "Messages",
-        "streams" => "Byte streams",
-        "throughput" => "Throughput",
-        "memory" => "Memory",
-        "growth" => "Growth",
-        other => other,
+        Group::Ids => ("ids", "Ids"),
+        Group::Names => ("names", "Names"),
+        Group::ColdStart => ("cold-start", "Cold start"),
+        Group::Events => ("events", "Events"),
+        Group::Connections => ("connections", "Connections"),
+        Group::DataPath => ("data-path", "Posting and polling"),
+        Group::Messages => ("messages", "Messages"),
+        Group::Streams => ("streams", "Byte streams"),
+        Group::Throughput => ("throughput", "Throughput"),
+        Group::Memory => ("memory", "Memory"),
+        Group::Growth => ("growth", "Growth"),
     }
 }
 
@@ -69,7 +69,8 @@ fn title(group: &str) -> &str {
 pub(crate) fn tables(results: &Results) -> String {
     let sections = results.groups().into_iter().map(|group| {
         let tables = group_tables(results, group);
-        format!("## {}\n\n{tables}", title(group))
+        let (_, title) = names(group);
+        format!("## {title}\n\n{tables}")
     });
     sections.collect::<Vec<_>>().join("\n")
 }
@@ -85,13 +86,13 @@ pub(crate) fn write(
     let mut page = format!("{INTRODUCTION}\nMachine: {machine}.\n");
     for group in results.groups() {
         let rows: Vec<_> = rows(results, group).collect();
+        let (file, title) = names(group);
         let plot = plot(group, results, &rows);
-        fs::write(plots.join(format!("{group}.svg")), plot).context("write a plot")?;
-        let title = title(group);
+        fs::write(plots.join(format!("{file}.svg")), plot).context("write a plot")?;
         let tables = group_tables(results, group);
         write!(
             page,
-            "\n## {title}\n\n![{title}](benchmarks/{group}.svg)\n\n{tables}"
+            "\n## {title}\n\n![{title}](benchmarks/{file}.svg)\n\n{tables}"
         )?;
     }
     page += &failures(results);
@@ -104,12 +105,12 @@ pub(crate) fn write(
 }
 
 /// The plot of a group, by what the group is about.
-fn plot(group: &str, results: &Results, rows: &[&Row]) -> String {
-    let title = title(group);
+fn plot(group: Group, results: &Results, rows: &[&Row]) -> String {
+    let (_, title) = names(group);
     let quantity: (&str, Quantity) = match group {
-        "growth" => return Growth::new(title, results, rows).to_string(),
-        "throughput" => ("megabytes in a second", Row::megabytes_in_a_second),
-        "memory" => ("bytes in memory", Row::resident_bytes),
+        Group::Growth => return Growth::new(title, results, rows).to_string(),
+        Group::Throughput => ("megabytes in a second", Row::megabytes_in_a_second),
+        Group::Memory => ("bytes in memory", Row::resident_bytes),
         _ => ("instructions in user space", |row, library| {
             row.of(library)?.instructions
         }),
@@ -133,7 +134,7 @@ fn failures(results: &Results) -> String {
     text + "\n"
 }
 
-fn rows<'a>(results: &'a Results, group: &str) -> impl Iterator<Item = &'a Row> {
+fn rows(results: &Results, group: Group) -> impl Iterator<Item = &Row> {
     let in_group = move |row: &&Row| row.subject.group == group;
     results.rows.iter().filter(in_group)
 }
@@ -173,7 +174,7 @@ const QUANTITIES: [(&str, Quantity); 8] = [
     ("Instructions for a KiB", Row::instructions_for_a_kib),
 ];
 
-fn group_tables(results: &Results, group: &str) -> String {
+fn group_tables(results: &Results, group: Group) -> String {
     let rows: Vec<_> = rows(results, group).collect();
     let libraries: Vec<&str> = results.libraries.iter().map(String::as_str).collect();
     let columns = |libraries: &[&str]| -> Vec<String> {
@@ -242,8 +243,9 @@ fn table(
 
 #[cfg(test)]
 mod tests {
+    use rdmacm_init::bench::Record;
+
     use super::*;
-    use crate::bench::record::Record;
 
     const LINES: &str = r#"
 {"library":"bare","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"instructions","operations":64,"instructions":12503}

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::bench::record::{Function, Record, Subject, Value};
+use rdmacm_init::bench::{Function, Group, Measured, Record, Subject, Value};
+
 use crate::bench::statistics::Quartiles;
 
 /// This library's name among the libraries.
@@ -89,11 +90,11 @@ impl Results {
     }
 
     /// The groups, in the order of their first rows.
-    pub(crate) fn groups(&self) -> Vec<&str> {
-        let mut groups: Vec<&str> = Vec::new();
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let mut groups = Vec::new();
         for row in &self.rows {
-            if !groups.contains(&row.subject.group.as_str()) {
-                groups.push(&row.subject.group);
+            if !groups.contains(&row.subject.group) {
+                groups.push(row.subject.group);
             }
         }
         groups
@@ -146,14 +147,14 @@ impl Row {
 impl Numbers {
     fn add(&mut self, value: Value) {
         match value {
-            Value::Time {
-                round,
-                operations,
-                nanoseconds,
-                allocations,
-                live_bytes,
-                resident_bytes,
-            } => {
+            Value::Time { round, measured } => {
+                let Measured {
+                    operations,
+                    nanoseconds,
+                    allocations,
+                    live_bytes,
+                    resident_bytes,
+                } = measured;
                 self.rounds.insert(round, each(nanoseconds, operations));
                 self.allocations = Some(each(allocations, operations));
                 self.live_bytes = Some(each_signed(live_bytes, operations));
@@ -207,20 +208,20 @@ fn each_signed(sum: i64, operations: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rdmacm_init::bench::StableCounts;
+
     use super::*;
-    use crate::bench::record::Repeat;
 
     pub(crate) fn time(library: &str, round: u32, nanoseconds: u64) -> Record {
         let subject = Subject {
-            group: "ids".to_owned(),
+            group: Group::Ids,
             device: "rxe".to_owned(),
             workload: "id".to_owned(),
-            counts: Repeat::Exact,
+            counts: StableCounts::Exact,
             bytes: None,
             is_kept: false,
         };
-        let value = Value::Time {
-            round,
+        let measured = Measured {
             operations: 2,
             nanoseconds,
             allocations: 4,
@@ -230,7 +231,7 @@ mod tests {
         Record {
             library: library.to_owned(),
             subject: Some(subject),
-            value,
+            value: Value::Time { round, measured },
         }
     }
 

@@ -6,11 +6,12 @@
 use std::fs;
 
 use anyhow::{Context as _, ensure};
+use rdmacm_init::bench::Value;
 
 use crate::run::functions;
 use crate::run::library::{self, Library};
 use crate::run::peers::Peers;
-use crate::run::record::{self, Value};
+use crate::run::record;
 use crate::run::selection::Selection;
 
 const COMMAND: [&str; 6] = [
@@ -48,13 +49,13 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
             operations: measured.operations,
             instructions: sum(&text)?,
         };
-        record::print(library, selected, &value);
+        record::print(library, selected, value);
         if library.is_own() {
             let value = Value::Functions {
                 operations: measured.operations,
                 functions: functions::of(&text),
             };
-            record::print(library, selected, &value);
+            record::print(library, selected, value);
         }
     }
     Ok(())

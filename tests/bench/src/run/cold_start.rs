@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
+use rdmacm_init::bench::Value;
 
 use crate::run::callgrind;
 use crate::run::library::Library;
-use crate::run::record::{self, Value};
+use crate::run::record;
 use crate::run::selection::Selected;
 
 /// Times a process of the library, if there is one for this measure.
@@ -20,11 +21,7 @@ pub(crate) fn time(selected: &Selected<'_>, library: &Library, round: u32) -> an
     let start = Instant::now();
     succeed(command)?;
     let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    record::print(
-        library,
-        selected,
-        &Value::ProcessTime { round, nanoseconds },
-    );
+    record::print(library, selected, Value::ProcessTime { round, nanoseconds });
     Ok(())
 }
 
@@ -48,7 +45,7 @@ fn count_instructions(selected: &Selected<'_>, library: &Library) -> anyhow::Res
         operations: 1,
         instructions: callgrind::sum(&fs::read_to_string(file).context("read the counts")?)?,
     };
-    record::print(library, selected, &value);
+    record::print(library, selected, value);
     Ok(())
 }
 

@@ -2,14 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-
-/// What a function has executed itself, without those that it has called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Function {
-    name: String,
-    instructions: u64,
-}
+use rdmacm_init::bench::Function;
 
 /// The functions in a file, those with the most instructions first.
 pub(crate) fn of(text: &str) -> Vec<Function> {

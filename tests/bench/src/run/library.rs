@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use rdmacm_init::bench::Measured;
 
-use crate::meter::Measured;
 use crate::plan::Measure;
 use crate::task::Task;
 

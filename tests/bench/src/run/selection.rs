@@ -1,6 +1,8 @@
 //! Which measures run, and where.
 
-use crate::plan::{Counts, Devices, MEASURES, Measure};
+use rdmacm_init::bench::StableCounts;
+
+use crate::plan::{Devices, MEASURES, Measure};
 use crate::run::Device;
 use crate::run::library::Library;
 use crate::run::peers::Peers;
@@ -78,7 +80,7 @@ impl<'devices> Selection<'devices> {
     /// Those whose counts are the same in every run.
     pub(crate) fn repeatable(&self) -> Self {
         let repeatable = |selected: &&Selected<'_>| {
-            use Counts::{Allocations, Calls, Exact};
+            use StableCounts::{Allocations, Calls, Exact};
             matches!(selected.measure.counts, Exact | Calls | Allocations)
         };
         Self(self.iter().filter(repeatable).copied().collect())
@@ -88,7 +90,7 @@ impl<'devices> Selection<'devices> {
     /// other parts have results.
     pub(crate) fn parts(&self) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let counted = |selected: &&Selected<'_>| selected.measure.counts != Counts::Nothing;
+        let counted = |selected: &&Selected<'_>| selected.measure.counts != StableCounts::Nothing;
         for selected in self.iter().filter(counted) {
             let subject = (selected.measure.group, &selected.device.name);
             let same = |part: &&mut Self| {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use anyhow::{Context as _, ensure};
+use rdmacm_init::bench::Value;
 
 use crate::run::library::{self, Library};
 use crate::run::peers::Peers;
-use crate::run::record::{self, Value};
+use crate::run::record;
 use crate::run::selection::Selection;
 
 const COMMAND: [&str; 5] = ["strace", "--follow-forks", "-qq", "--signal=none", "-o"];
@@ -53,7 +54,7 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
             by_name,
             allocations: measured.allocations,
         };
-        record::print(library, selected, &value);
+        record::print(library, selected, value);
     }
     Ok(())
 }

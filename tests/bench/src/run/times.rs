@@ -1,9 +1,11 @@
 //! Times: every workload in a process of its own, the libraries in turn.
 
+use rdmacm_init::bench::Value;
+
 use crate::run::cold_start;
 use crate::run::library::{self, Library};
 use crate::run::peers::Peers;
-use crate::run::record::{self, Value};
+use crate::run::record;
 use crate::run::selection::{Selected, Selection};
 
 /// Times each workload `rounds` times.
@@ -43,7 +45,7 @@ fn time(
     };
     let command = library.work(&[], &[task]);
     for measured in library::measured(command, 1)? {
-        record::print(library, selected, &Value::Time { round, measured });
+        record::print(library, selected, Value::Time { round, measured });
     }
     Ok(())
 }
