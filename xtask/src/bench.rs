@@ -14,7 +14,6 @@ mod svg;
 mod table;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
@@ -23,20 +22,16 @@ pub(crate) use self::check::run as check;
 use self::driver::{Driver, Machine};
 use self::results::Results;
 use crate::guest::Guest;
-use crate::kernel::{Choice, Kernel};
+use crate::kernel::{KernelArgs, Role};
 use crate::workspace::Workspace;
 
 /// Measures this library, librdmacm and bare writes doing the same work: times, instructions,
-/// system calls, allocations and memory. Without a filter, on a guest, writes
-/// docs/benchmarks.md and docs/instructions.md
+/// system calls, allocations and memory; on the new kernel, or the one that `--kernel`
+/// chooses. Without a filter, on a guest, writes docs/benchmarks.md and docs/instructions.md
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// `stock`, `new`, or the path of a bzImage
-    #[arg(long, value_name = "KERNEL", default_value = "new")]
-    kernel: Choice,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// On this machine instead of a guest, on the RDMA device with this address
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["kernel", "modules", "update"])]
     here: Option<IpAddr>,
@@ -106,6 +101,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn guest(workspace: &Workspace, args: &Args) -> anyhow::Result<Guest> {
-    let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
-    Guest::prepare(workspace, kernel)
+    let choice = args.kernel.choice_or(Role::New);
+    Guest::prepare(workspace, args.kernel.prepare(&choice)?)
 }

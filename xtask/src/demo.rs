@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -11,22 +10,18 @@ use rdmacm_init::Ending;
 
 use crate::guest::{self, Guest, Machine, Sinks};
 use crate::host_packages::{self, Need};
-use crate::kernel::{Choice, Kernel, Role};
+use crate::kernel::{Choice, KernelArgs, Role};
 use crate::workspace::Workspace;
 
-/// Boots a kernel with a RoCE and an iWARP device and resolves names there
+/// Boots the stock kernel, or the one that `--kernel` chooses, with a RoCE and an iWARP device,
+/// and resolves names there
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which kernel: `stock`, `new` or the path of a bzImage
-    // `new` has to be compiled, which takes minutes.
-    #[arg(long, value_name = "KERNEL", default_value = "stock")]
-    kernel: Choice,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// Both `stock` and `new`
     #[arg(long, conflicts_with_all = ["kernel", "modules"])]
     all: bool,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
 }
 
 /// A command, its description, its exit code, and texts that its output must contain.
@@ -101,17 +96,16 @@ const COMMANDS: [DemoCommand; 8] = [
 /// Runs the demonstration.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
-    let mut choices = vec![args.kernel.clone()];
-    if args.all {
-        choices = Role::ALL.map(Choice::Role).to_vec();
-    }
+    let choices = if args.all {
+        args.kernel.choices()
+    } else {
+        // The new one has to be compiled, which takes minutes.
+        vec![args.kernel.choice_or(Role::Stock)]
+    };
     if host_packages::is_debian() {
         host_packages::install(&needs(&choices))?;
     }
-    let prepare = |choice| {
-        let kernel = Kernel::choose(choice, args.modules.as_deref())?;
-        Guest::prepare(&workspace, kernel)
-    };
+    let prepare = |choice| Guest::prepare(&workspace, args.kernel.prepare(choice)?);
     let mut first = Some(|| workspace.build_command());
     for choice in &choices {
         let guest = match first.take() {

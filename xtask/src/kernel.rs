@@ -1,6 +1,7 @@
 //! The kernels that guests run.
 
 pub(crate) mod apt;
+mod args;
 mod cache;
 mod image;
 mod mended;
@@ -12,8 +13,9 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
+pub(crate) use self::args::KernelArgs;
 pub(crate) use self::cache::{Cache, DEBS, Record};
 pub(crate) use self::role::{Choice, Role};
 use crate::host_packages;
@@ -39,20 +41,6 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel that the user chose, and builds it if it is not in the cache.
-    pub(crate) fn choose(choice: &Choice, modules: Option<&Path>) -> anyhow::Result<Self> {
-        match choice {
-            Choice::Role(role) => {
-                ensure!(
-                    modules.is_none(),
-                    "`--modules` needs `--kernel` with the path of an image"
-                );
-                Self::prepare(*role, false)
-            }
-            Choice::Image(image) => Self::custom(image, modules),
-        }
-    }
-
     /// Returns the kernel of a role from the cache, or builds it. With `update`, builds it again
     /// if the mirror has a newer version.
     pub(crate) fn prepare(role: Role, update: bool) -> anyhow::Result<Self> {

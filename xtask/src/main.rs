@@ -121,5 +121,6 @@ mod tests {
         };
         assert!(demo(&[]) && demo(&["--all"]) && demo(&["--kernel", "new"]));
         assert!(!demo(&["--all", "--kernel", "new"]));
+        assert!(!demo(&["--modules", "/"]));
     }
 }

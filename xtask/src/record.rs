@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use rdmacm_init::Ending;
 
 use crate::guest::{self, Guest, Machine, Sinks};
-use crate::kernel::{Choice, Kernel, Role};
+use crate::kernel::{Kernel, Role};
 use crate::test;
 use crate::workspace::Workspace;
 
@@ -25,7 +25,7 @@ pub(crate) fn write() -> anyhow::Result<ExitCode> {
     let suite = test::build_suite(&workspace)?
         .to_string_lossy()
         .into_owned();
-    let kernel = Kernel::choose(&Choice::Role(Role::New), None)?;
+    let kernel = Kernel::prepare(Role::New, false)?;
     let guest = Guest::prepare(&workspace, kernel)?;
     for driver in DRIVERS {
         let path = workspace

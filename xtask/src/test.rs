@@ -13,7 +13,6 @@ mod totals;
 mod wire;
 mod without_c;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -29,37 +28,28 @@ use crate::abi;
 use crate::coverage;
 use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
-use crate::kernel::{Choice, Kernel, Role};
+use crate::kernel::{Kernel, KernelArgs, Role};
 use crate::workspace::Workspace;
 
 /// Checks format, lints, documentation, dependencies and the kernel's ABI, runs
-/// unit and doc tests, and the guest suite on both kernels
+/// unit and doc tests, and the guest suite on both kernels or on one
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Leaves the guests out
-    #[arg(long)]
+    #[arg(long, conflicts_with = "kernel")]
     quick: bool,
-    /// The checks on the host, and the guests of this kernel only: `stock`, `new` or the path
-    /// of a bzImage
-    #[arg(long, value_name = "KERNEL", conflicts_with = "quick")]
-    kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// The timeout of each guest, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u32,
 }
 
-/// Runs only the tests of two guests on a wire
+/// Runs only the tests of two guests on a wire, on both kernels or on one
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WireArgs {
-    /// Only on this kernel: `stock`, `new` or the path of a bzImage
-    #[arg(long, value_name = "KERNEL")]
-    kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// Only tests that take seconds, as `cargo xtask test` does
     #[arg(long)]
     short: bool,
@@ -72,12 +62,10 @@ pub(crate) struct WireArgs {
 pub(crate) fn run_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     workspace.build_programs()?;
-    let guests = choices(args.kernel.as_ref())
+    let choices = args.kernel.choices();
+    let guests = choices
         .iter()
-        .map(|choice| {
-            let kernel = Kernel::choose(choice, args.modules.as_deref())?;
-            Guest::prepare(&workspace, kernel)
-        })
+        .map(|choice| Guest::prepare(&workspace, args.kernel.prepare(choice)?))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut totals = Totals::default();
     let selection = Selection {
@@ -91,15 +79,11 @@ pub(crate) fn run_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
 
 /// Runs only what takes long: stress tests and random operations with many seeds, many
 /// cycles of connecting and disconnecting, many messages of byte streams, the long tests of
-/// two guests on a wire, and fuzzing of ibacm's client
+/// two guests on a wire, and fuzzing of ibacm's client; on both kernels or on one
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
-    /// Only on this kernel: `stock`, `new` or the path of a bzImage
-    #[arg(long, value_name = "KERNEL")]
-    kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// The number of seeds for the stress tests on each device; random operations run with
     /// four times as many
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
@@ -131,9 +115,8 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     };
     let mut totals = Totals::default();
     let mut guests = Vec::new();
-    for choice in choices(args.kernel.as_ref()) {
-        let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
-        let guest = Guest::prepare(&workspace, kernel)?;
+    for choice in args.kernel.choices() {
+        let guest = Guest::prepare(&workspace, args.kernel.prepare(&choice)?)?;
         // A seed of random operations takes a fraction of the time of a stress test.
         let rounds = [
             ("stress", "RDMACM_SEEDS", args.seeds),
@@ -185,7 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// small guests mostly wait, so they run beside the checks on the host. The suite runs alone.
 fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     let guests = totals.phase("guest/build", |totals| {
-        Guests::prepare(workspace, &choices(args.kernel.as_ref()), args, totals)
+        Guests::prepare(workspace, &args.kernel, totals)
     });
     thread::scope(|scope| {
         let small = scope.spawn(|| {
@@ -230,7 +213,7 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
         abi::installed().and_then(abi::compare)
     });
     let name = "abi-check/new";
-    let everything = !args.quick && args.kernel.is_none();
+    let everything = !args.quick && !args.kernel.is_chosen();
     let kernel = match Kernel::from_cache(Role::New) {
         Ok(None) if everything => Kernel::prepare(Role::New, false).map(Some),
         cached => cached,
@@ -244,14 +227,6 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
             totals.add(name, &Outcome::Skipped(Some(reason)));
         }
         Err(error) => totals.step(name, Err(error)),
-    }
-}
-
-/// The requested kernel, or both.
-fn choices(requested: Option<&Choice>) -> Vec<Choice> {
-    match requested {
-        Some(choice) => vec![choice.clone()],
-        None => Role::ALL.map(Choice::Role).to_vec(),
     }
 }
 

@@ -8,20 +8,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::guest::{self, Guest, Machine, Sinks};
-use crate::kernel::{Choice, Kernel};
+use crate::kernel::{KernelArgs, Role};
 use crate::terminal;
 use crate::workspace::Workspace;
 
-/// Runs a command in a guest, on the host's file system (changes stay in the guest's
-/// memory), and exits with its code: 128 + n for signal n, 125 if the guest failed
+/// Runs a command in a guest of the new kernel, or the one that `--kernel` chooses, on the host's
+/// file system (changes stay in the guest's memory), and exits with its code: 128 + n for signal n, 125 if the guest failed
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// `stock`, `new`, or the path of a bzImage
-    #[arg(long, value_name = "KERNEL", default_value = "new")]
-    kernel: Choice,
-    /// The modules (`/lib/modules/RELEASE`) of the kernel image
-    #[arg(long, value_name = "DIR", requires = "kernel")]
-    modules: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// The timeout in seconds, boot included; a shell has none
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u32,
@@ -52,8 +48,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let workspace = Workspace::find()?;
     workspace.build_programs()?;
-    let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
-    let guest = Guest::prepare(&workspace, kernel)?;
+    let choice = args.kernel.choice_or(Role::New);
+    let guest = Guest::prepare(&workspace, args.kernel.prepare(&choice)?)?;
     eprintln!("{}, by {}", guest.kernel, guest.accelerator);
 
     let shares = args

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::bench;
 use crate::guest::{Guest, Machine};
-use crate::kernel::{Choice, Kernel, Role};
+use crate::kernel::{Choice, KernelArgs, Role};
 use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 use crate::test::wire::Selection;
@@ -30,11 +30,10 @@ struct TestedKernel {
 }
 
 impl TestedKernel {
-    fn prepare(workspace: &Workspace, choice: &Choice, args: &Args) -> anyhow::Result<Self> {
-        let kernel = Kernel::choose(choice, args.modules.as_deref())?;
+    fn prepare(workspace: &Workspace, choice: &Choice, args: &KernelArgs) -> anyhow::Result<Self> {
         Ok(Self {
             choice: choice.clone(),
-            guest: Guest::prepare(workspace, kernel)?,
+            guest: Guest::prepare(workspace, args.prepare(choice)?)?,
             skips: Skips::for_kernel(workspace, choice)?,
         })
     }
@@ -42,12 +41,7 @@ impl TestedKernel {
 
 impl Guests {
     /// Builds what the guests run, and the kernels that are not in the cache.
-    pub(crate) fn prepare(
-        workspace: &Workspace,
-        choices: &[Choice],
-        args: &Args,
-        totals: &mut Totals,
-    ) -> Self {
+    pub(crate) fn prepare(workspace: &Workspace, args: &KernelArgs, totals: &mut Totals) -> Self {
         let suite = ok_or_fail(totals, "guest/build", suite::build(workspace));
         let command = ok_or_fail(
             totals,
@@ -55,8 +49,8 @@ impl Guests {
             without_c::build_static(workspace),
         );
         let mut kernels = Vec::new();
-        for choice in choices {
-            let tested = TestedKernel::prepare(workspace, choice, args);
+        for choice in args.choices() {
+            let tested = TestedKernel::prepare(workspace, &choice, args);
             kernels.extend(ok_or_fail(totals, &format!("guest/{choice}"), tested));
         }
         Self {
