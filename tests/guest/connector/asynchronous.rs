@@ -25,24 +25,6 @@ pub(crate) fn on_threads() -> Runtime {
     builder.worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Polls a future this many times at most, and drops it.
-pub(crate) async fn poll_at_most<F: Future>(count: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = count;
-    poll_fn(|context| {
-        let Some(less) = left.checked_sub(1) else {
-            return Poll::Ready(None);
-        };
-        left = less;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
 pub(crate) fn connector(site: &Site, port: u16) -> Connector {
     Connector::new((site.v4.to_string(), port.to_string())).deadline(PATIENCE)
 }

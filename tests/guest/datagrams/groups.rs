@@ -1,12 +1,12 @@
 //! Multicast groups.
 
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Instant;
-use std::{fs, thread};
 
-use nix::unistd::{Pid, gettid};
 use rdmacm::core::{CmAddr, Error, EventChannel, JoinFlags};
 use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Stage};
+use rdmacm_test_helpers::WatchedThread;
 use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 
 use super::bound;
@@ -136,31 +136,17 @@ fn a_lost_group_is_reported_once(site: &Site) {
     assert_eq!(*member.recv_from().unwrap(), *b"again");
 }
 
-/// Waits until a thread of this process sleeps (proc(5)).
-fn wait_until_asleep(thread: Pid) {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-        let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
-        if behind_the_name.starts_with('S') {
-            return;
-        }
-        assert!(Instant::now() < until, "{stat}");
-        thread::yield_now();
-    }
-}
-
 /// The group is joined after the receiver has begun to wait.
 #[case(alone, needs(Datagrams))]
 fn a_receiver_that_waits_already_is_woken_by_the_loss(site: &Site) {
     let (device, member) = losing(site);
-    let (number, numbers) = mpsc::channel();
+    let (receiver, receivers) = mpsc::channel();
     thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            number.send(gettid()).unwrap();
+            receiver.send(WatchedThread::current()).unwrap();
             member.recv_from().map(|_| ()).unwrap_err()
         });
-        wait_until_asleep(numbers.recv().unwrap());
+        receivers.recv().unwrap().wait_until_asleep();
         join(&member, 11);
         let begin = Instant::now();
         device.lose();

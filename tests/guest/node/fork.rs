@@ -4,15 +4,16 @@
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike as _;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, alarm, fork, gettid, pause};
+use nix::unistd::{ForkResult, Pid, alarm, fork, pause};
 use rdmacm::{Connector, Listener, Node, RdmaDatagram};
+use rdmacm_test_helpers::WatchedThread;
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
@@ -73,10 +74,10 @@ fn a_child_waits_on_its_own() {
         let (tell, thread) = std::sync::mpsc::channel();
         let listener = &listener;
         scope.spawn(move || {
-            tell.send(gettid()).unwrap();
+            tell.send(WatchedThread::current()).unwrap();
             listener.accept(None).unwrap_err()
         });
-        until_it_sleeps(thread.recv().unwrap());
+        thread.recv().unwrap().wait_until_asleep();
         let child = in_child(|| {
             // Ends a child that hangs.
             alarm::set(30);
@@ -86,20 +87,6 @@ fn a_child_waits_on_its_own() {
         stop.stop();
         assert_eq!(ended, Ok(WaitStatus::Exited(child, 0)));
     });
-}
-
-fn until_it_sleeps(thread: Pid) {
-    let until = Instant::now() + PATIENCE;
-    let path = format!("/proc/self/task/{thread}/stat");
-    let is_asleep = || {
-        let stat = std::fs::read_to_string(&path).unwrap();
-        let (_, state) = stat.rsplit_once(')').unwrap();
-        state.trim_start().starts_with('S')
-    };
-    while !is_asleep() {
-        assert!(Instant::now() < until, "it does not sleep");
-        std::thread::yield_now();
-    }
 }
 
 /// The descriptors of a device that the parent has closed are open in the child, and readable.

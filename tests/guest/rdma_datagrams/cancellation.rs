@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use rdmacm::tokio::{Node, RdmaDatagram};
+use rdmacm_test_helpers::poll_at_most;
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 use tokio::time::timeout;
 
 use super::v4;
-use crate::connector::asynchronous::{on_one_thread, poll_at_most};
+use crate::connector::asynchronous::on_one_thread;
 
 /// More polls than any of the futures takes.
 const MAX_POLLS: usize = 50;

@@ -1,12 +1,9 @@
 //! Futures that are dropped after each possible number of polls.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
-
 use rdmacm::core::{Deadline, EventKind};
 use rdmacm::tokio::{Listener, Node};
 use rdmacm::{CLOSE_DEADLINE, Cause};
+use rdmacm_test_helpers::poll_at_most;
 
 use crate::hosts::Hosts;
 use crate::queue_pair::QueuePairs;
@@ -14,24 +11,6 @@ use crate::tasks::{assert_client_is_clean, connect, connector, listen, node};
 
 /// More polls than any of the futures takes.
 pub(crate) const MAX_POLLS: usize = 200;
-
-/// Polls a future this many times at most, and drops it.
-pub(crate) async fn poll_at_most<F: Future>(count: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = count;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
 
 /// Accepts every request, and keeps the connections.
 async fn serve(listener: Listener, pairs: QueuePairs) {

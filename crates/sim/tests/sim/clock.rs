@@ -1,15 +1,14 @@
 //! Time, wake-ups and the descriptor.
 
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{Error, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::PATIENCE;
+use rdmacm_test_helpers::WatchedThread;
 
 use crate::pair::{Hosts, client_param, server_param};
 use crate::{SECOND, TwoHosts, expect, resolved};
@@ -229,25 +228,6 @@ fn a_runtime_sees_what_is_due_and_advances() {
     assert_eq!(file.now(), begun + 2 * SECOND);
 }
 
-/// The directory of the calling thread in proc(5).
-fn own_directory() -> PathBuf {
-    Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap())
-}
-
-/// Waits until the thread of this directory sleeps.
-fn wait_until_asleep(directory: &Path) {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let stat = fs::read_to_string(directory.join("stat")).unwrap();
-        let (_, after_the_name) = stat.rsplit_once(") ").unwrap();
-        if after_the_name.starts_with('S') {
-            return;
-        }
-        assert!(Instant::now() < until, "{stat}");
-        thread::yield_now();
-    }
-}
-
 #[test]
 fn a_thread_that_was_notified_acts_before_the_clock_moves() {
     let hosts = Hosts::roce();
@@ -256,16 +236,16 @@ fn a_thread_that_was_notified_acts_before_the_clock_moves() {
     let id = hosts.routed(&channel);
     let begun = channel.now();
     thread::scope(|scope| {
-        let (directory, directories) = mpsc::channel();
+        let (thread, threads) = mpsc::channel();
         let listener = &listener;
         scope.spawn(move || {
-            directory.send(own_directory()).unwrap();
+            thread.send(WatchedThread::current()).unwrap();
             let request = listener.channel.next_event(None).unwrap();
             let child = request.into_child().unwrap();
             child.accept(server_param()).unwrap();
         });
         // Both files are waited on when the request arrives.
-        wait_until_asleep(&directories.recv().unwrap());
+        threads.recv().unwrap().wait_until_asleep();
         id.connect(client_param()).unwrap();
         let event = channel.next_event(None).unwrap();
         assert_eq!(event.kind(), EventKind::ConnectResponse);

@@ -6,11 +6,12 @@ use rdmacm::core::{AccessFlags, Deadline};
 use rdmacm::tokio::Connection;
 use rdmacm::verbs::{Buffer, RemoteMemory};
 use rdmacm::{CLOSE_DEADLINE, MessageOptions};
+use rdmacm_test_helpers::poll_at_most;
 use tokio::time::Instant;
 
 use super::SECOND;
 use super::tasks::Tasks;
-use crate::cancellation::{MAX_POLLS, poll_at_most};
+use crate::cancellation::MAX_POLLS;
 use crate::gone_pollers::begin;
 
 #[tokio::test(start_paused = true)]

@@ -7,12 +7,13 @@ use rdmacm::Cause;
 use rdmacm::core::Deadline;
 use rdmacm::tokio::RdmaStream;
 use rdmacm_sim::Fabric;
+use rdmacm_test_helpers::poll_at_most;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::tasks::Tasks;
 use super::{SECOND, bytes, small};
-use crate::cancellation::{MAX_POLLS, poll_at_most};
+use crate::cancellation::MAX_POLLS;
 
 /// Drops a future after each number of polls, until it is complete by then: after
 /// `least` or more, so that one that waits does wait.

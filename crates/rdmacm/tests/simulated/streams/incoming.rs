@@ -8,11 +8,11 @@ use futures_util::{Stream, StreamExt as _};
 use rdmacm::tokio::RdmaStream;
 use rdmacm::verbs::CommandNumber;
 use rdmacm::{Error, Stage};
+use rdmacm_test_helpers::poll_at_most;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::tasks::Tasks;
 use super::{Hosts, small};
-use crate::cancellation::poll_at_most;
 
 #[test]
 fn each_client_is_an_item_until_the_listener_stops() {

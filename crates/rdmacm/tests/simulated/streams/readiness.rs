@@ -6,6 +6,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 
 use rdmacm::tokio::RdmaStream;
+use rdmacm_test_helpers::poll_at_most;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -13,7 +14,6 @@ use tokio::time::{sleep, timeout};
 use super::cancellation::{drop_after_each, drop_writes};
 use super::tasks::Tasks;
 use super::{SECOND, bytes};
-use crate::cancellation::poll_at_most;
 
 /// Writes until there is no room.
 pub(super) fn fill(stream: &RdmaStream) -> Vec<u8> {
