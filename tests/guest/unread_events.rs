@@ -60,7 +60,7 @@ impl Kept {
         }
     }
 
-    fn let_go(mut self, order: [usize; 3]) {
+    fn drop_in_order(mut self, order: [usize; 3]) {
         for at in order {
             let part = self.parts[at].take();
             let begun = Instant::now();
@@ -80,12 +80,12 @@ impl Kept {
 
 fn in_every_order(site: &Site, mut make: impl FnMut(&Site) -> Kept) {
     for order in ORDERS {
-        make(site).let_go(order);
+        make(site).drop_in_order(order);
     }
 }
 
 #[case(covers(ADDR_RESOLVED))]
-fn addr_resolved(site: &Site) {
+fn addr_resolved_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();
         id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
@@ -94,7 +94,7 @@ fn addr_resolved(site: &Site) {
 }
 
 #[case(covers(ADDR_ERROR))]
-fn addr_error(site: &Site) {
+fn addr_error_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();
         let silent = CmAddr::from((site.silent, 7471));
@@ -104,7 +104,7 @@ fn addr_error(site: &Site) {
 }
 
 #[case(covers(ROUTE_RESOLVED))]
-fn route_resolved(site: &Site) {
+fn route_resolved_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
         let id = site.resolved(&channel, site.v4(7471));
@@ -115,7 +115,7 @@ fn route_resolved(site: &Site) {
 
 /// The event owns the child id, and keeps it alive.
 #[case(covers(CONNECT_REQUEST))]
-fn connect_request(site: &Site) {
+fn connect_request_outlives_its_listener(site: &Site) {
     in_every_order(site, |site| {
         let pending = site.pending_request();
         let Listening { channel, id } = pending.listener;
@@ -141,7 +141,7 @@ fn connect_request(site: &Site) {
 }
 
 #[case(needs(Datagrams), covers(CONNECT_RESPONSE))]
-fn connect_response(site: &Site) {
+fn connect_response_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pending_request().into_pair(site);
         pair.accept(&ConnParam::new());
@@ -162,7 +162,7 @@ fn apart(side: Side) -> (CmId, EventChannel, impl Any) {
 }
 
 #[case(covers(ESTABLISHED))]
-fn established(site: &Site) {
+fn established_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pending_request().into_pair(site);
         pair.accept(&ConnParam::new());
@@ -177,7 +177,7 @@ fn established(site: &Site) {
 }
 
 #[case(covers(REJECTED))]
-fn rejected(site: &Site) {
+fn rejected_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let pending = site.pending_request();
         drop(pending.request);
@@ -193,7 +193,7 @@ fn rejected(site: &Site) {
 }
 
 #[case(covers(DISCONNECTED))]
-fn disconnected(site: &Site) {
+fn disconnected_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pair();
         pair.client.disconnect();
@@ -209,7 +209,7 @@ fn disconnected(site: &Site) {
 }
 
 #[case(waiting, needs(Datagrams), covers(TIMEWAIT_EXIT))]
-fn timewait_exit(site: &Site) {
+fn timewait_exit_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pair();
         pair.disconnect_both();
@@ -225,7 +225,7 @@ fn timewait_exit(site: &Site) {
 }
 
 #[case(needs(Datagrams), covers(MULTICAST_JOIN))]
-fn multicast_join(site: &Site) {
+fn multicast_join_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
         let id = channel.create_id(PortSpace::UDP).unwrap();
@@ -238,7 +238,7 @@ fn multicast_join(site: &Site) {
 
 /// A datagram service that does not exist.
 #[case(needs(Datagrams), covers(UNREACHABLE))]
-fn unreachable(site: &Site) {
+fn unreachable_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
         let id = channel.create_id(PortSpace::UDP).unwrap();
@@ -251,8 +251,8 @@ fn unreachable(site: &Site) {
     });
 }
 
-/// A client whose TCP connection is accepted by a listener without RDMA.
-fn strange(site: &Site) -> (Side, TcpStream) {
+/// A client, and its connection of TCP at a listener without RDMA.
+fn client_of_a_tcp_listener(site: &Site) -> (Side, TcpStream) {
     let listener = TcpListener::bind((site.v4, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let channel = site.channel();
@@ -274,9 +274,9 @@ fn strange(site: &Site) -> (Side, TcpStream) {
 /// would do as well, except on Linux 7.3, which copies data beyond it.) Source: RFC
 /// 5044 §7.1.
 #[case(needs(TcpHandshake), covers(CONNECT_ERROR))]
-fn connect_error(site: &Site) {
+fn connect_error_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
-        let (client, mut stream) = strange(site);
+        let (client, mut stream) = client_of_a_tcp_listener(site);
         let mut request = [0; 20];
         stream.read_exact(&mut request).unwrap();
         stream
@@ -290,15 +290,15 @@ fn connect_error(site: &Site) {
 /// The peer does not answer; the kernel waits for ten seconds, so only one order is
 /// tested.
 #[case(waiting, needs(TcpHandshake), covers(UNREACHABLE))]
-fn unanswered_handshake(site: &Site) {
-    let (client, stream) = strange(site);
+fn unreachable_after_an_unanswered_handshake_outlives_its_id(site: &Site) {
+    let (client, stream) = client_of_a_tcp_listener(site);
     let (id, channel, queue_pair) = apart(client);
     let kept = Kept::next(EventKind::Unreachable, id, channel, stream, queue_pair);
-    kept.let_go(ORDERS[0]);
+    kept.drop_in_order(ORDERS[0]);
 }
 
 #[case(needs(WriteCmEvent))]
-fn user(site: &Site) {
+fn user_event_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();
         id.write_event(0, 7147).unwrap();

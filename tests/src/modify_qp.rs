@@ -54,28 +54,28 @@ pub fn attributes(site: &Site, peer: u32, state: QpState) -> QpAttr {
     (attr.timeout, attr.retry_count, attr.rnr_retry) = (16, 6, 3);
     attr.min_rnr_timer = 12;
     attr.qkey = QKEY;
-    attr.ah_attr = site.way();
+    attr.ah_attr = site.path_to_itself();
     attr
 }
 
 impl Site {
     /// The path to the device itself.
     #[must_use]
-    pub fn way(&self) -> AhAttr {
+    pub fn path_to_itself(&self) -> AhAttr {
         let gid = self.v4.to_ipv6_mapped().octets();
         let gids = self.verbs().gids(1).unwrap();
         let entry = gids.iter().find(|entry| entry.gid.0 == gid).unwrap();
-        let mut way = AhAttr::new_zeroed();
-        way.port_number = 1;
-        way.is_global = 1;
-        way.grh.destination_gid = gid;
-        way.grh.source_gid_index = entry.index.try_into().unwrap();
-        way.grh.hop_limit = 64;
-        way
+        let mut path = AhAttr::new_zeroed();
+        path.port_number = 1;
+        path.is_global = 1;
+        path.grh.destination_gid = gid;
+        path.grh.source_gid_index = entry.index.try_into().unwrap();
+        path.grh.hop_limit = 64;
+        path
     }
 
     /// Moves a queue pair to RTS, with the queue pair of this number as its peer.
-    pub fn lead(&self, queue_pair: &QueuePair, peer: u32) {
+    pub fn move_to_rts(&self, queue_pair: &QueuePair, peer: u32) {
         let datagrams = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
         let steps = match queue_pair.qp_type() {
             QpType::UD => [
@@ -95,13 +95,13 @@ impl Site {
         }
     }
 
-    /// Two queue pairs of a type, connected to each other.
+    /// Two queue pairs of a type, in RTS, each with the other as its peer.
     #[must_use]
-    pub fn led_pair(&self, qp_type: QpType, caps: QpCaps) -> [QueuePair; 2] {
+    pub fn pair_in_rts(&self, qp_type: QpType, caps: QpCaps) -> [QueuePair; 2] {
         let options = QueuePair::options(qp_type).caps(caps).waitable();
         let [one, other] = [(); 2].map(|()| options.create(&self.verbs()).unwrap());
-        self.lead(&one, other.number());
-        self.lead(&other, one.number());
+        self.move_to_rts(&one, other.number());
+        self.move_to_rts(&other, one.number());
         [one, other]
     }
 }

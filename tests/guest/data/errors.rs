@@ -272,7 +272,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
 #[case(needs(Datagrams))]
 fn no_receive_posted_exhausts_rnr_retries(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
-    let [client, server] = site.led_pair(QpType::RC, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::RC, ROOMY);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();
     let error = sent(&client).result().unwrap_err();
@@ -283,7 +283,7 @@ fn no_receive_posted_exhausts_rnr_retries(site: &Site) {
 
 #[case(needs(Datagrams))]
 fn a_missing_peer_exhausts_retries(site: &Site) {
-    let [client, server] = site.led_pair(QpType::RC, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::RC, ROOMY);
     drop(server);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();

@@ -15,7 +15,7 @@ use rdmacm_tests_macros::case;
 /// test. A write without immediate data has arrived when a later message has.
 #[case(alone, needs(Datagrams))]
 fn unreliable_connections_carry_messages_and_writes(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UC, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::UC, ROOMY);
     for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
         let bytes = pattern(size, seed);
         let word = u32::from(seed);
@@ -56,22 +56,22 @@ const PACKET: usize = 1024;
 /// The destination queue pair number of multicast datagrams.
 const EVERYBODY: u32 = 0xff_ffff;
 
-fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
-    datagram_of(SendOperation::Send, way, from, to, bytes);
+fn datagram(path: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
+    datagram_of(SendOperation::Send, path, from, to, bytes);
 }
 
-fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
-    let way = from.protection_domain().create_address_handle(*way);
+fn datagram_of(op: SendOperation, path: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
+    let handle = from.protection_domain().create_address_handle(*path);
     let request = SendRequest::new(op, sge(from, bytes));
-    let request = request.to(&way.unwrap(), to, QKEY);
+    let request = request.to(&handle.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
     assert!(sent(from).result().is_ok());
 }
 
 #[case(alone, needs(Datagrams))]
 fn datagrams_arrive_after_their_grh(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
-    let way = site.way();
+    let [client, server] = site.pair_in_rts(QpType::UD, ROOMY);
+    let path = site.path_to_itself();
     for (from, to) in [(&client, &server), (&server, &client)] {
         for size in [0, 1, 63, 64, 65, PACKET - 1, PACKET] {
             let bytes = pattern(size, 3);
@@ -80,7 +80,7 @@ fn datagrams_arrive_after_their_grh(site: &Site) {
                 (SendOperation::SendWithImmediate(9), Some(9)),
             ] {
                 to.post_receive(room(to, ROUTE + size)).unwrap();
-                datagram_of(operation, &way, from, to.number(), &bytes);
+                datagram_of(operation, &path, from, to.number(), &bytes);
                 let came = received(to);
                 let done = came.result().unwrap();
                 assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
@@ -97,10 +97,12 @@ fn datagrams_arrive_after_their_grh(site: &Site) {
 /// rxe would not send a longer one, and report success.
 #[case(alone, needs(Datagrams))]
 fn a_datagram_is_one_packet(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
-    let way = client.protection_domain().create_address_handle(site.way());
+    let [client, server] = site.pair_in_rts(QpType::UD, ROOMY);
+    let handle = client
+        .protection_domain()
+        .create_address_handle(site.path_to_itself());
     let request = SendRequest::new(SendOperation::Send, room(&client, PACKET + 1));
-    let refused = client.post_send(request.to(&way.unwrap(), server.number(), QKEY));
+    let refused = client.post_send(request.to(&handle.unwrap(), server.number(), QKEY));
     let words = refused.unwrap_err().to_string();
     assert!(words.contains("no longer than the MTU"), "{words}");
 }
@@ -108,23 +110,23 @@ fn a_datagram_is_one_packet(site: &Site) {
 /// Over IPv4 and IPv6, whose GRHs differ.
 #[case(alone, needs(Datagrams))]
 fn a_reply_uses_the_received_address(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::UD, ROOMY);
     let gids = server.context().gids(1).unwrap();
     for gid in [site.v4.to_ipv6_mapped(), site.v6].map(Gid::from) {
         let entry = gids.iter().find(|entry| entry.gid == gid).unwrap();
-        let mut there = site.way();
-        there.grh.destination_gid = gid.0;
-        there.grh.source_gid_index = entry.index.try_into().unwrap();
-        there.grh.traffic_class = 0x20;
+        let mut path = site.path_to_itself();
+        path.grh.destination_gid = gid.0;
+        path.grh.source_gid_index = entry.index.try_into().unwrap();
+        path.grh.traffic_class = 0x20;
         server.post_receive(room(&server, ROUTE + 1)).unwrap();
-        datagram(&there, &client, server.number(), b"?");
+        datagram(&path, &client, server.number(), b"?");
         let came = received(&server);
         let source = came.result().unwrap().source;
         let bytes = brought(came, ROUTE + 1);
         let route = Grh::parse(&bytes).unwrap();
         assert_eq!((route.source, route.destination), (gid, gid));
         let back = source.reply_address(&bytes, 1, &gids).unwrap();
-        assert_eq!(back, there);
+        assert_eq!(back, path);
         client.post_receive(room(&client, ROUTE + 1)).unwrap();
         datagram(&back, &server, source.qp_number, b"!");
         assert_eq!(brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
@@ -141,11 +143,11 @@ fn a_group_receives_until_it_is_left(site: &Site) {
     let interface = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     interface.join_multicast_v4(&group, &site.v4).unwrap();
     let gid = Gid(group.to_ipv6_mapped().octets());
-    let mut way = site.way();
-    way.grh.destination_gid = gid.0;
+    let mut path = site.path_to_itself();
+    path.grh.destination_gid = gid.0;
 
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
-    let [witness, _] = site.led_pair(QpType::UD, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::UD, ROOMY);
+    let [witness, _] = site.pair_in_rts(QpType::UD, ROOMY);
     let received = |by: &QueuePair, word: &[u8; 1]| {
         let came = received(by);
         assert_eq!(came.result().unwrap().source.qp_number, client.number());
@@ -155,7 +157,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
     };
     let send = |word: &[u8; 1]| {
         witness.post_receive(room(&witness, ROUTE + 1)).unwrap();
-        datagram(&way, &client, EVERYBODY, word);
+        datagram(&path, &client, EVERYBODY, word);
         received(&witness, word);
     };
     for _ in 0..2 {
@@ -178,7 +180,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
 
 #[case(alone, needs(Datagrams))]
 fn only_groups_are_joined_and_left(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let [client, server] = site.pair_in_rts(QpType::UD, ROOMY);
     let gid = Gid(Ipv4Addr::new(239, 71, 9, 1).to_ipv6_mapped().octets());
     server.attach(gid, 0).unwrap();
     let error = server.detach(Gid([9; 16]), 0).unwrap_err();
@@ -192,14 +194,16 @@ fn only_groups_are_joined_and_left(site: &Site) {
 #[case(alone, needs(Datagrams))]
 fn unsupported_operations_are_refused(site: &Site) {
     for qp_type in [QpType::UC, QpType::UD] {
-        let [client, server] = site.led_pair(qp_type, ROOMY);
+        let [client, server] = site.pair_in_rts(qp_type, ROOMY);
         let remote = exposed(&server, 8).remote();
-        let way = client.protection_domain().create_address_handle(site.way());
-        let way = way.unwrap();
+        let handle = client
+            .protection_domain()
+            .create_address_handle(site.path_to_itself());
+        let handle = handle.unwrap();
         let request = |operation| {
             let request = SendRequest::new(operation, room(&client, 8));
             match qp_type {
-                QpType::UD => request.to(&way, server.number(), QKEY),
+                QpType::UD => request.to(&handle, server.number(), QKEY),
                 _ => request,
             }
         };
@@ -207,7 +211,7 @@ fn unsupported_operations_are_refused(site: &Site) {
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("not support this operation"), "{words}");
         if qp_type == QpType::UC {
-            let request = request(SendOperation::Send).to(&way, 1, QKEY);
+            let request = request(SendOperation::Send).to(&handle, 1, QKEY);
             let words = client.post_send(request).unwrap_err().to_string();
             assert!(words.contains("has no destination"), "{words}");
             continue;
@@ -215,7 +219,7 @@ fn unsupported_operations_are_refused(site: &Site) {
         let refused = client.post_send(request(SendOperation::Write(remote)));
         assert!(refused.is_err());
         let domain = client.context().create_protection_domain().unwrap();
-        let foreign = domain.create_address_handle(site.way()).unwrap();
+        let foreign = domain.create_address_handle(site.path_to_itself()).unwrap();
         let request = SendRequest::new(SendOperation::Send, room(&client, 8));
         let refused = client.post_send(request.to(&foreign, 1, QKEY));
         let words = refused.unwrap_err().to_string();

@@ -8,7 +8,7 @@ use crate::link::{Link, run};
 use rdmacm_tests_macros::case;
 
 #[case(alone, covers(DEVICE_REMOVAL))]
-fn device_removal(site: &Site) {
+fn device_removal_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let link = Link::new(site);
         let (channel, id) = site.id();
@@ -21,7 +21,7 @@ fn device_removal(site: &Site) {
 /// Makes a bond use another interface, whose hardware address differs: once, because
 /// siw of Linux 6.1 serves no new ids with the other address.
 #[case(alone, covers(ADDR_CHANGE))]
-fn addr_change(site: &Site) {
+fn addr_change_outlives_its_id(site: &Site) {
     let link = Link::bonded(site);
     let mut bound: Vec<_> = ORDERS.iter().map(|_| site.id()).collect();
     for (_, id) in &bound {

@@ -4,9 +4,9 @@
 
 mod address_abi;
 mod addresses;
-mod causes;
 mod channel;
 mod connect;
+mod error_causes;
 mod events;
 mod groups;
 mod ids;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm::core::EventChannel;
 use rdmacm::{Cause, Error, Listener, Node, tokio as awaited};
 
-use crate::device::{Failing, Flooding};
+use crate::ucma_file::{Failing, Flooding};
 
 const ENOMEM: i32 = 12;
 const EINTR: i32 = 4;

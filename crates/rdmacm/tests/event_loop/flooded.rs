@@ -11,8 +11,8 @@ use rdmacm::core::{ChannelOptions, EventChannel};
 use rdmacm::tokio::Tokio;
 use rdmacm::{Cause, Error, Listener, Node};
 
-use crate::device::Flooding;
 use crate::reactor::AsyncIo;
+use crate::ucma_file::Flooding;
 
 /// How long there are requests, by the device's clock; longer than anything may take.
 const FLOOD: Duration = Duration::from_secs(4);

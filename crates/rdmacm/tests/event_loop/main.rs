@@ -1,8 +1,8 @@
-//! A node is shared by what floods it and all else that goes on.
+//! Deadlines and tasks are on time while a node reads more and more connect requests.
 #![cfg(test)]
 
-mod device;
 mod failing;
 mod flooded;
 mod ownerless;
 mod reactor;
+mod ucma_file;

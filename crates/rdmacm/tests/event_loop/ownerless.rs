@@ -8,7 +8,7 @@ use rdmacm::core::ucma::UcmaFile as _;
 use rdmacm::core::{Error, EventChannel, PortSpace};
 use rdmacm::tokio::{Listener, Node};
 
-use crate::device::Flooding;
+use crate::ucma_file::Flooding;
 
 const FLOOD: Duration = Duration::from_secs(4);
 const DEADLINE: Duration = Duration::from_millis(100);

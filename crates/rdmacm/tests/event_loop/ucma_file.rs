@@ -1,4 +1,4 @@
-//! A device of which requests never cease to come.
+//! A file of the connection manager from which there are always more connect requests to read.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,12 +15,12 @@ use zerocopy::FromBytes as _;
 /// How long reading a request takes.
 pub(crate) const READING: Duration = Duration::from_micros(20);
 
-/// A stand-in for the kernel that does whatever it is told, and from which there are so
-/// many requests to read, for the first of its ids. Its descriptor becomes readable
-/// once and stays so until the last has been read.
+/// A stand-in for the kernel that accepts every command, and from which there are many connect
+/// requests to read, for the first of its ids. Its descriptor becomes readable once and stays
+/// so until the last has been read.
 ///
-/// Its clock goes by what is read, so that what is measured does not depend on how
-/// busy the machine is; only while there is nothing to read it is the system's.
+/// Its clock moves with every request that is read, so that what is measured does not depend on
+/// how busy the machine is; only while there is nothing to read it is the system's.
 #[derive(Debug)]
 pub(crate) struct Flooding {
     state: Mutex<State>,
@@ -30,12 +30,12 @@ pub(crate) struct Flooding {
 #[derive(Debug)]
 struct State {
     now: Instant,
-    left: usize,
+    requests_left: usize,
     uid: Option<u64>,
     ids: u32,
-    woken: bool,
-    look: bool,
-    /// What the next look for an event, or the next wait, fails with.
+    is_woken: bool,
+    is_notified: bool,
+    /// What the next read of an event, or the next wait, fails with.
     failing: Option<(Failing, i32)>,
 }
 
@@ -52,11 +52,11 @@ impl Flooding {
         Self {
             state: Mutex::new(State {
                 now: Instant::now(),
-                left: 0,
+                requests_left: 0,
                 uid: None,
                 ids: 0,
-                woken: false,
-                look: false,
+                is_woken: false,
+                is_notified: false,
                 failing: None,
             }),
             readable: EventFd::from_flags(flags).unwrap(),
@@ -65,8 +65,8 @@ impl Flooding {
 
     /// From now on there are requests to read, for so long by this device's clock.
     pub(crate) fn flood(&self, length: Duration) {
-        let left = length.as_nanos() / READING.as_nanos();
-        self.change(|state| state.left = usize::try_from(left).unwrap());
+        let requests = length.as_nanos() / READING.as_nanos();
+        self.change(|state| state.requests_left = usize::try_from(requests).unwrap());
     }
 
     pub(crate) fn fail(&self, what: Failing, errno: i32) {
@@ -96,9 +96,9 @@ impl Flooding {
         }
         self.change(|state| {
             state.failure(Failing::Read)?;
-            let uid = state.uid.filter(|_| state.left > 0);
+            let uid = state.uid.filter(|_| state.requests_left > 0);
             let uid = uid.ok_or(io::ErrorKind::WouldBlock)?;
-            state.left -= 1;
+            state.requests_left -= 1;
             state.now += READING;
             state.ids += 1;
             let (event, _) = EventResponse::mut_from_prefix(response).unwrap();
@@ -122,7 +122,7 @@ impl Flooding {
 
 impl State {
     fn is_readable(&self) -> bool {
-        self.left > 0 || self.woken || self.look || self.failing.is_some()
+        self.requests_left > 0 || self.is_woken || self.is_notified || self.failing.is_some()
     }
 
     fn failure(&mut self, of: Failing) -> io::Result<()> {
@@ -160,26 +160,26 @@ impl UcmaFile for Flooding {
     }
 
     fn wake(&self) {
-        self.change(|state| state.woken = true);
+        self.change(|state| state.is_woken = true);
     }
 
     fn take_wake(&self) -> bool {
-        self.change(|state| std::mem::take(&mut state.woken))
+        self.change(|state| std::mem::take(&mut state.is_woken))
     }
 
     fn notify(&self) {
-        self.change(|state| state.look = true);
-        // Who waits for a change of the descriptor hears of it as well.
+        self.change(|state| state.is_notified = true);
+        // Also for those that wait for a change of the descriptor.
         self.readable.write(1).unwrap();
     }
 
     fn take_notification(&self) -> bool {
-        self.change(|state| std::mem::take(&mut state.look))
+        self.change(|state| std::mem::take(&mut state.is_notified))
     }
 
     fn now(&self) -> Instant {
         let mut state = self.state();
-        if state.left == 0 {
+        if state.requests_left == 0 {
             state.now = state.now.max(Instant::now());
         }
         state.now

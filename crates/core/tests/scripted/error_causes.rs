@@ -1,4 +1,4 @@
-//! What an error says of a refused command: the likely cause, in words.
+//! The error of a refused command names the likely cause, in words.
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use rdmacm_core::{
 
 use crate::Fixture;
 
-/// Each of these numbers, as the answer to this command, is told in these words.
+/// Each of these numbers, as the answer to this command, has a cause with these words, or none.
 #[track_caller]
-fn told(number: N, call: impl Fn(&CmId) -> Result<()>, causes: &[(i32, &str)]) {
+fn assert_causes(number: N, call: impl Fn(&CmId) -> Result<()>, causes: &[(i32, &str)]) {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     for (errno, words) in causes {
@@ -43,8 +43,8 @@ fn native() -> CmAddr {
 }
 
 #[test]
-fn whatever_the_command() {
-    told(
+fn errors_of_any_command_name_their_cause() {
+    assert_causes(
         N::LISTEN,
         |id| id.listen(1),
         &[
@@ -57,9 +57,9 @@ fn whatever_the_command() {
 }
 
 #[test]
-fn of_binding() {
+fn errors_of_binding_name_their_cause() {
     let bind = |address: CmAddr| move |id: &CmId| id.bind(address);
-    told(
+    assert_causes(
         N::BIND,
         bind(v4(7)),
         &[
@@ -72,13 +72,13 @@ fn of_binding() {
         ],
     );
     let unprivileged = [(libc::EACCES, "this process's credentials have changed")];
-    told(N::BIND, bind(v4(1024)), &unprivileged);
-    told(N::BIND, bind(v4(0)), &unprivileged);
-    told(N::BIND, bind(v4(1023)), &[(libc::EACCES, "below 1024")]);
-    told(N::BIND, bind(v4(0)), &[(libc::EADDRNOTAVAIL, "ephemeral")]);
-    told(N::BIND, bind(native()), &[(libc::ENODEV, "this GID")]);
-    told(N::BIND, bind(link_local(2)), &[(libc::ENODEV, "scope id")]);
-    told(
+    assert_causes(N::BIND, bind(v4(1024)), &unprivileged);
+    assert_causes(N::BIND, bind(v4(0)), &unprivileged);
+    assert_causes(N::BIND, bind(v4(1023)), &[(libc::EACCES, "below 1024")]);
+    assert_causes(N::BIND, bind(v4(0)), &[(libc::EADDRNOTAVAIL, "ephemeral")]);
+    assert_causes(N::BIND, bind(native()), &[(libc::ENODEV, "this GID")]);
+    assert_causes(N::BIND, bind(link_local(2)), &[(libc::ENODEV, "scope id")]);
+    assert_causes(
         N::BIND,
         bind(link_local(0)),
         &[(libc::EINVAL, "needs a scope id")],
@@ -86,12 +86,12 @@ fn of_binding() {
 }
 
 #[test]
-fn resolving_an_address_has_its_causes() {
+fn errors_of_resolving_an_address_name_their_cause() {
     let resolve = |source: Option<CmAddr>, destination: CmAddr| {
         move |id: &CmId| id.resolve_addr(source, destination, Duration::from_secs(1))
     };
     let number = N::RESOLVE_ADDR;
-    told(
+    assert_causes(
         number,
         resolve(None, v4(7)),
         &[
@@ -107,38 +107,38 @@ fn resolving_an_address_has_its_causes() {
         ],
     );
     let from = resolve(Some(v4(7)), v4(7));
-    told(number, from, &[(libc::EADDRNOTAVAIL, "the source address")]);
-    told(number, from, &[(libc::ENODEV, "serves the source address")]);
-    told(number, from, &[(libc::EACCES, "below 1024")]);
+    assert_causes(number, from, &[(libc::EADDRNOTAVAIL, "the source address")]);
+    assert_causes(number, from, &[(libc::ENODEV, "serves the source address")]);
+    assert_causes(number, from, &[(libc::EACCES, "below 1024")]);
     let device = |words| [(libc::ENODEV, words)];
-    told(
+    assert_causes(
         number,
         resolve(None, native()),
         &device("subnet and partition"),
     );
-    told(
+    assert_causes(
         number,
         resolve(Some(native()), native()),
         &device("this GID"),
     );
-    told(number, resolve(None, link_local(2)), &device("scope id"));
+    assert_causes(number, resolve(None, link_local(2)), &device("scope id"));
     let scope = [(libc::EINVAL, "needs a scope id")];
-    told(number, resolve(None, link_local(0)), &scope);
-    told(number, resolve(Some(link_local(0)), link_local(2)), &scope);
+    assert_causes(number, resolve(None, link_local(0)), &scope);
+    assert_causes(number, resolve(Some(link_local(0)), link_local(2)), &scope);
     let resolved = [(libc::EINVAL, "has resolved already")];
-    told(
+    assert_causes(
         number,
         resolve(Some(link_local(2)), link_local(2)),
         &resolved,
     );
     let loopback = [(libc::EINVAL, "no RDMA device has a loopback")];
-    told(number, resolve(None, ([127, 0, 0, 1], 7).into()), &loopback);
-    told(number, resolve(None, CmAddr::any(Family::V4)), &loopback);
+    assert_causes(number, resolve(None, ([127, 0, 0, 1], 7).into()), &loopback);
+    assert_causes(number, resolve(None, CmAddr::any(Family::V4)), &loopback);
 }
 
 #[test]
-fn resolving_a_route_and_listening_have_their_causes() {
-    told(
+fn errors_of_resolving_a_route_and_listening_name_their_cause() {
+    assert_causes(
         N::RESOLVE_ROUTE,
         |id| id.resolve_route(Duration::from_secs(1)),
         &[
@@ -147,7 +147,7 @@ fn resolving_a_route_and_listening_have_their_causes() {
             (libc::EIO, ""),
         ],
     );
-    told(
+    assert_causes(
         N::LISTEN,
         |id| id.listen(1),
         &[
@@ -158,8 +158,8 @@ fn resolving_a_route_and_listening_have_their_causes() {
 }
 
 #[test]
-fn connecting_and_accepting_have_their_causes() {
-    told(
+fn errors_of_connecting_and_accepting_name_their_cause() {
+    assert_causes(
         N::CONNECT,
         |id| id.connect(ConnParam::new()),
         &[
@@ -174,7 +174,7 @@ fn connecting_and_accepting_have_their_causes() {
             (libc::EIO, ""),
         ],
     );
-    told(
+    assert_causes(
         N::ACCEPT,
         |id| id.accept(ConnParam::new()),
         &[
@@ -186,11 +186,11 @@ fn connecting_and_accepting_have_their_causes() {
     );
     let nothing = (libc::EIO, "");
     let awaits = (libc::EINVAL, "no response of a peer");
-    told(N::ACCEPT, |id| id.establish(), &[awaits, nothing]);
+    assert_causes(N::ACCEPT, |id| id.establish(), &[awaits, nothing]);
     let refuses = (libc::EINVAL, "nothing to refuse");
-    told(N::REJECT, |id| id.reject(b""), &[refuses, nothing]);
+    assert_causes(N::REJECT, |id| id.reject(b""), &[refuses, nothing]);
     let not_connected = (libc::EINVAL, "not begun to connect");
-    told(
+    assert_causes(
         N::DISCONNECT,
         |id| id.disconnect(),
         &[not_connected, nothing],
@@ -198,8 +198,8 @@ fn connecting_and_accepting_have_their_causes() {
 }
 
 #[test]
-fn queue_pair_commands_have_their_causes() {
-    told(
+fn errors_of_queue_pair_commands_name_their_cause() {
+    assert_causes(
         N::NOTIFY,
         |id| id.notify(Notification::CommunicationEstablished),
         &[
@@ -208,7 +208,7 @@ fn queue_pair_commands_have_their_causes() {
             (libc::EIO, ""),
         ],
     );
-    told(
+    assert_causes(
         N::INIT_QP_ATTR,
         |id| id.init_qp_attr(QpState::RTR).map(drop),
         &[(libc::EINVAL, "attached to no device"), (libc::EIO, "")],
@@ -216,11 +216,11 @@ fn queue_pair_commands_have_their_causes() {
 }
 
 #[test]
-fn joining_a_group_has_its_causes() {
+fn errors_of_joining_a_group_name_their_cause() {
     let join =
         |group: CmAddr| move |id: &CmId| id.join_multicast(group, JoinFlags::FULL_MEMBER).map(drop);
     let group = ([239, 1, 1, 1], 0).into();
-    told(
+    assert_causes(
         N::JOIN_MCAST,
         join(group),
         &[
@@ -231,12 +231,12 @@ fn joining_a_group_has_its_causes() {
         ],
     );
     let wildcard = [(libc::EINVAL, "a wildcard asks")];
-    told(N::JOIN_MCAST, join(CmAddr::any(Family::V4)), &wildcard);
+    assert_causes(N::JOIN_MCAST, join(CmAddr::any(Family::V4)), &wildcard);
 }
 
 #[test]
-fn of_services() {
-    told(
+fn errors_of_service_commands_name_their_cause() {
+    assert_causes(
         N::QUERY,
         |id| id.ib_service_records().map(drop),
         &[
@@ -248,7 +248,7 @@ fn of_services() {
     );
     let only = [(libc::EOPNOTSUPP, "only InfiniBand")];
     let service = IbService::with_id(1);
-    told(
+    assert_causes(
         N::RESOLVE_IB_SERVICE,
         |id| id.resolve_ib_service(service),
         &only,
@@ -256,30 +256,30 @@ fn of_services() {
 }
 
 #[test]
-fn of_options() {
+fn errors_of_options_name_their_cause() {
     let none = (libc::ENOSYS, "does not know the option");
     let (tos, late) = ((libc::EINVAL, ""), |words| (libc::EINVAL, words));
     let number = N::SET_OPTION;
-    told(number, |id| id.set_tos(1), &[tos]);
+    assert_causes(number, |id| id.set_tos(1), &[tos]);
     let listens = late("listens already");
-    told(number, |id| id.set_reuse_addr(true), &[none, listens]);
+    assert_causes(number, |id| id.set_reuse_addr(true), &[none, listens]);
     let bound = late("before the id is bound");
-    told(number, |id| id.set_reuse_addr(false), &[none, bound]);
+    assert_causes(number, |id| id.set_reuse_addr(false), &[none, bound]);
     let begun = late("not begun to resolve");
-    told(number, |id| id.set_af_only(true), &[none, begun]);
+    assert_causes(number, |id| id.set_af_only(true), &[none, begun]);
     let reliable = late("reliable connected");
-    told(
+    assert_causes(
         number,
         |id| id.set_ack_timeout(1),
         &[none, reliable, (libc::EIO, "")],
     );
     let primary = late("primary, bidirectional");
     let path = crate::options::path(PathData::USABLE, 1);
-    told(number, |id| id.set_ib_path(&[path]), &[none, primary]);
+    assert_causes(number, |id| id.set_ib_path(&[path]), &[none, primary]);
 }
 
 #[test]
-fn migrating_and_creating_an_id_have_their_causes() {
+fn errors_of_migrating_and_creating_an_id_name_their_cause() {
     let fixture = Fixture::new();
     let (id, other) = (fixture.id(PortSpace::TCP), Fixture::new());
     for (errno, words) in [(libc::EINVAL, "not on the channel"), (libc::EIO, "EIO: In")] {
