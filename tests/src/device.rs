@@ -1,14 +1,13 @@
 //! Files that stand between a channel and the kernel.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
-use std::time::Instant;
 
 use rdmacm_abi::{EventNumber, EventResponse};
 use rdmacm_core::CommandNumber;
-use rdmacm_core::ucma::{Call, KernelFile, UcmaFile};
+use rdmacm_core::ucma::{KernelFile, UcmaFile as _};
+use rdmacm_test_helpers::ucma_file_over;
 use zerocopy::FromBytes as _;
 
 /// The kernel without the commands `QUERY`, `BIND`, `RESOLVE_ADDR` and `JOIN_MCAST`:
@@ -219,75 +218,20 @@ impl LosingGroups {
     }
 }
 
-macro_rules! device_over {
-    ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
-        impl UcmaFile for $device {
-            fn execute(&self, $call: &mut Call<'_>) -> io::Result<()> {
-                let $this = self;
-                $execute
-            }
-
-            fn wait(
-                &self,
-                until: Option<Instant>,
-                other: Option<BorrowedFd<'_>>,
-            ) -> io::Result<bool> {
-                self.$kernel.wait(until, other)
-            }
-
-            fn wake(&self) {
-                self.$kernel.wake();
-            }
-
-            fn take_wake(&self) -> bool {
-                self.$kernel.take_wake()
-            }
-
-            fn notify(&self) {
-                self.$kernel.notify();
-            }
-
-            fn take_notification(&self) -> bool {
-                self.$kernel.take_notification()
-            }
-
-            fn now(&self) -> Instant {
-                self.$kernel.now()
-            }
-
-            fn next_due(&self) -> Option<Instant> {
-                self.$kernel.next_due()
-            }
-
-            fn advance_to(&self, time: Instant) {
-                self.$kernel.advance_to(time);
-            }
-
-            fn readiness(&self) -> BorrowedFd<'_> {
-                self.$kernel.readiness()
-            }
-
-            fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
-                self.$kernel.ucma_fd()
-            }
-        }
-    };
-}
-
-device_over!(OldKernel, 0, |this, call| {
+ucma_file_over!(OldKernel, 0, |this, call| {
     if call.number() >= CommandNumber::QUERY {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     this.0.execute(call)
 });
 
-device_over!(Counting, kernel, |this, call| {
+ucma_file_over!(Counting, kernel, |this, call| {
     let answer = this.kernel.execute(call);
     this.count(call.number(), &answer);
     answer
 });
 
-device_over!(CorruptedResponses, kernel, |this, call| {
+ucma_file_over!(CorruptedResponses, kernel, |this, call| {
     this.kernel.execute(call)?;
     let spared = this.spared.load(Ordering::Relaxed);
     for byte in call.response().iter_mut().skip(spared) {
@@ -296,7 +240,7 @@ device_over!(CorruptedResponses, kernel, |this, call| {
     Ok(())
 });
 
-device_over!(LosingGroups, kernel, |this, call| {
+ucma_file_over!(LosingGroups, kernel, |this, call| {
     if call.number() != CommandNumber::GET_EVENT {
         return this.kernel.execute(call);
     }
@@ -307,7 +251,7 @@ device_over!(LosingGroups, kernel, |this, call| {
     Ok(())
 });
 
-device_over!(Unestablished, kernel, |this, call| {
+ucma_file_over!(Unestablished, kernel, |this, call| {
     this.kernel.execute(call)?;
     if call.number() == CommandNumber::ACCEPT {
         *this.accepted.lock().unwrap() = true;

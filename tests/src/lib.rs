@@ -14,6 +14,7 @@ pub mod modify_qp;
 mod pair;
 mod random;
 mod recording_queue_pair;
+mod refusing_queue_pair;
 pub mod scenarios;
 mod site;
 
@@ -23,6 +24,7 @@ pub use message_buffers::{post_message, receive, send};
 pub use pair::{Listening, Pair, PendingRequest, Side};
 pub use random::{Random, seeds};
 pub use recording_queue_pair::RecordingQueuePair;
+pub use refusing_queue_pair::{RefusingQueuePair, refusal};
 pub use site::{
     FIRST_PORT, PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_ports,
     free_qp_number,

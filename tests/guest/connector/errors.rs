@@ -3,14 +3,12 @@
 use std::io;
 use std::thread;
 
-use rdmacm::core::{
-    DepthLimits, EventKind, IdHandle, QpAttr, QpAttrMask, QpState, QueuePair, Transport,
-};
+use rdmacm::core::{EventKind, IdHandle, QpState};
 use rdmacm::{Cause, Connector, Error, Listener, Stage};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, UNROUTABLE, free_port};
+use rdmacm_tests::{PATIENCE, RefusingQueuePair, SECOND, Site, Soft, UNROUTABLE, free_port};
 
 use crate::messages::{Pair, ending};
-use crate::queue_pairs::{AnyQueuePair, QueuePairs};
+use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
 /// The error's text contains its whole chain once.
@@ -124,35 +122,6 @@ fn the_peer_disconnects(site: &Site) {
     assert_is(error, ENDED, io::ErrorKind::ConnectionReset);
 }
 
-/// A queue pair of another library that fails to move to one state.
-#[derive(Debug)]
-struct Refusing {
-    real: AnyQueuePair,
-    state: QpState,
-}
-
-impl QueuePair for Refusing {
-    fn number(&self) -> u32 {
-        self.real.number()
-    }
-
-    fn transport(&self) -> Transport {
-        self.real.transport()
-    }
-
-    fn depth_limits(&self) -> DepthLimits {
-        self.real.depth_limits()
-    }
-
-    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        if attr.qp_state == self.state {
-            let kind = io::ErrorKind::PermissionDenied;
-            return Err(io::Error::new(kind, "the firmware refused"));
-        }
-        self.real.modify(attr, mask)
-    }
-}
-
 #[case]
 fn a_queue_pair_error_is_quoted(site: &Site) {
     // On iWARP the kernel moves a queue pair.
@@ -170,10 +139,7 @@ fn a_queue_pair_error_is_quoted(site: &Site) {
                 incoming.accept().unwrap_err();
             }
         });
-        let made = |_: &IdHandle| {
-            let real = queue_pairs.one();
-            Ok(Refusing { real, state })
-        };
+        let made = |_: &IdHandle| Ok(RefusingQueuePair::new(queue_pairs.one(), state));
         let error = connector.connect_with(made).unwrap_err();
         serving.join().unwrap();
         error

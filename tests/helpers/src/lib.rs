@@ -5,6 +5,8 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod ucma_file;
+
 use std::fs;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};

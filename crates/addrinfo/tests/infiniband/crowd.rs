@@ -1,15 +1,14 @@
 //! A name with more addresses than are asked for at a time.
 
-use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdmacm_addrinfo::{Directory, Hints, Reason};
-use rdmacm_core::ucma::{Call, UcmaFile};
+use rdmacm_core::ucma::UcmaFile;
 use rdmacm_core::{CommandNumber, EventChannel, PortSpace, ServiceRecord};
 use rdmacm_sim::{Fabric, Host};
+use rdmacm_test_helpers::ucma_file_over;
 
 use crate::fabric::{SERVICE, THERE, fabric, gid};
 
@@ -32,56 +31,22 @@ struct Counts {
     most: AtomicUsize,
 }
 
-impl UcmaFile for Counting {
-    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        self.kernel.execute(call)?;
-        let counts = &self.counts;
-        match call.number() {
-            CommandNumber::CREATE_ID => {
-                counts.made.fetch_add(1, Ordering::Relaxed);
-                let living = counts.living.fetch_add(1, Ordering::Relaxed) + 1;
-                counts.most.fetch_max(living, Ordering::Relaxed);
-            }
-            CommandNumber::DESTROY_ID => {
-                counts.living.fetch_sub(1, Ordering::Relaxed);
-            }
-            _ => {}
+ucma_file_over!(Counting, kernel, |this, call| {
+    this.kernel.execute(call)?;
+    let counts = &this.counts;
+    match call.number() {
+        CommandNumber::CREATE_ID => {
+            counts.made.fetch_add(1, Ordering::Relaxed);
+            let living = counts.living.fetch_add(1, Ordering::Relaxed) + 1;
+            counts.most.fetch_max(living, Ordering::Relaxed);
         }
-        Ok(())
+        CommandNumber::DESTROY_ID => {
+            counts.living.fetch_sub(1, Ordering::Relaxed);
+        }
+        _ => {}
     }
-
-    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
-        self.kernel.wait(until, other)
-    }
-
-    fn wake(&self) {
-        self.kernel.wake();
-    }
-
-    fn take_wake(&self) -> bool {
-        self.kernel.take_wake()
-    }
-
-    fn notify(&self) {
-        self.kernel.notify();
-    }
-
-    fn take_notification(&self) -> bool {
-        self.kernel.take_notification()
-    }
-
-    fn now(&self) -> Instant {
-        self.kernel.now()
-    }
-
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.kernel.readiness()
-    }
-
-    fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.kernel.ucma_fd()
-    }
-}
+    Ok(())
+});
 
 fn crowd() -> (Fabric, Host) {
     let (fabric, here) = fabric();

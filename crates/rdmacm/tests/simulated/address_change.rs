@@ -1,16 +1,15 @@
 //! Network interfaces that fail over to another device while a connection is being established.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
-use rdmacm::core::ucma::{Call, UcmaFile};
+use rdmacm::core::ucma::UcmaFile;
 use rdmacm::core::{ChannelOptions, CommandNumber, EventChannel, EventKind};
 use rdmacm::{Cause, Error, Node, Stage};
 use rdmacm_abi::{EventNumber, EventResponse};
 use rdmacm_sim::Host;
+use rdmacm_test_helpers::ucma_file_over;
 use zerocopy::FromBytes as _;
 
 use crate::hosts::{Hosts, node};
@@ -23,58 +22,16 @@ struct ReplacedEvents {
     event: EventNumber,
 }
 
-impl UcmaFile for ReplacedEvents {
-    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        self.kernel.execute(call)?;
-        if call.number() == CommandNumber::GET_EVENT {
-            let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
-            if event.event == self.instead_of {
-                event.event = self.event;
-            }
+ucma_file_over!(ReplacedEvents, kernel, |this, call| {
+    this.kernel.execute(call)?;
+    if call.number() == CommandNumber::GET_EVENT {
+        let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
+        if event.event == this.instead_of {
+            event.event = this.event;
         }
-        Ok(())
     }
-
-    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
-        self.kernel.wait(until, other)
-    }
-
-    fn wake(&self) {
-        self.kernel.wake();
-    }
-
-    fn take_wake(&self) -> bool {
-        self.kernel.take_wake()
-    }
-
-    fn notify(&self) {
-        self.kernel.notify();
-    }
-
-    fn take_notification(&self) -> bool {
-        self.kernel.take_notification()
-    }
-
-    fn now(&self) -> Instant {
-        self.kernel.now()
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        self.kernel.next_due()
-    }
-
-    fn advance_to(&self, time: Instant) {
-        self.kernel.advance_to(time);
-    }
-
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.kernel.readiness()
-    }
-
-    fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.kernel.ucma_fd()
-    }
-}
+    Ok(())
+});
 
 /// A channel of a host that reports one event in place of another.
 pub(crate) fn channel(host: &Host, instead_of: EventNumber, event: EventNumber) -> ChannelOptions {
