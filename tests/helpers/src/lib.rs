@@ -15,8 +15,8 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread may take until it sleeps; emulated machines are slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long something may take that takes a moment; emulated machines are slow.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls a future this many times at most, and drops it.
 pub async fn poll_at_most<F: Future>(count: usize, future: F) -> Option<F::Output> {

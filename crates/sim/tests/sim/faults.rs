@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rdmacm_core::{CommandNumber, EventKind, PortSpace};
 use rdmacm_sim::{Host, KernelVersion, MessageKind};
-use rdmacm_tests::PATIENCE;
+use rdmacm_test_helpers::PATIENCE;
 
 use crate::pair::{Asked, Connected, Hosts, PORT, client_param, server_param};
 use crate::{SECOND, errno, expect};
