@@ -15,8 +15,8 @@ use rdmacm_verbs::{Context, QpCaps, QueuePair};
 /// Longer than any success takes, and short enough to wait for.
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// The timeout for what must happen; emulated machines are slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout for what must happen.
+pub use rdmacm_test_helpers::PATIENCE;
 
 /// A soft RDMA device of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,8 @@ use crate::terminal;
 use crate::workspace::Workspace;
 
 /// Runs a command in a guest of the new kernel, or the one that `--kernel` chooses, on the host's
-/// file system (changes stay in the guest's memory), and exits with its code: 128 + n for signal n, 125 if the guest failed
+/// file system (changes stay in the guest's memory), and exits with its code: 128 + n for
+/// signal n, 125 if the guest failed
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

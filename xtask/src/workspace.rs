@@ -34,7 +34,7 @@ pub(crate) struct Workspace {
     /// Cargo's target folder.
     #[serde(rename = "target_directory")]
     pub(crate) target: PathBuf,
-    /// All packages, by name.
+    /// The packages of the checkout.
     pub(crate) packages: Vec<Package>,
 }
 

@@ -263,7 +263,6 @@ impl Daemon {
         self.known().absent_until = Instant::now().checked_add(ABSENCE);
     }
 
-    /// A panic elsewhere cannot leave the values inconsistent.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock()
     }

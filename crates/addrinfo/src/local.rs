@@ -121,9 +121,13 @@ impl Local {
     }
 }
 
-/// The index of an interface.
+/// The index of an interface; `None` also where the kernel does not list them, as without netlink.
 pub(crate) fn interface_index(name: &str) -> Result<Option<u32>> {
-    let all = interfaces()?;
+    let all = match if_nameindex() {
+        Ok(all) => all,
+        Err(errno @ (Errno::EMFILE | Errno::ENFILE)) => return Err(failed(errno)),
+        Err(_) => return Ok(None),
+    };
     let found = all
         .iter()
         .find(|one| one.name().to_bytes() == name.as_bytes());

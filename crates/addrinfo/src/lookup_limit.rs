@@ -1,9 +1,9 @@
 //! Limits on concurrent lookups.
 
-use std::sync::{Arc, OnceLock};
+// Not of parking_lot, which has a table of sleeping threads: a forked child inherits it without the
+// threads.
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
-
-use parking_lot::{Condvar, Mutex};
 
 /// Counts the lookups and the tasks of a directory, which its clones share. Made by the
 /// first lookup or clone: numeric addresses need neither.
@@ -30,6 +30,12 @@ struct Counter {
     released: Condvar,
 }
 
+impl Counter {
+    fn in_use(&self) -> MutexGuard<'_, usize> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The most lookups at a time, abandoned ones included, and the most tasks.
 pub(crate) const MAX_LOOKUPS: usize = 64;
 
@@ -50,15 +56,22 @@ impl LookupLimits {
     pub(crate) fn lookup(&self, until: Option<Instant>) -> Option<LookupPermit> {
         let running = self.running();
         let counter = &running.lookups;
-        let mut in_use = counter.in_use.lock();
+        let mut in_use = counter.in_use();
         while *in_use >= MAX_LOOKUPS {
-            match until {
-                None => counter.released.wait(&mut in_use),
-                Some(until) if until <= Instant::now() => return None,
-                Some(until) => {
-                    let _ = counter.released.wait_until(&mut in_use, until);
+            in_use = match until {
+                None => {
+                    let released = counter.released.wait(in_use);
+                    released.unwrap_or_else(PoisonError::into_inner)
                 }
-            }
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    let waited = counter.released.wait_timeout(in_use, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
         *in_use += 1;
         Some(LookupPermit {
@@ -71,7 +84,7 @@ impl LookupLimits {
     /// [`MAX_LOOKUPS`] run.
     pub(crate) fn try_task(&self) -> Option<LookupPermit> {
         let running = self.running();
-        let mut in_use = running.tasks.in_use.lock();
+        let mut in_use = running.tasks.in_use();
         if *in_use >= MAX_LOOKUPS {
             return None;
         }
@@ -84,14 +97,14 @@ impl LookupLimits {
 
     #[cfg(test)]
     pub(crate) fn lookups_in_use(&self) -> usize {
-        *self.running().lookups.in_use.lock()
+        *self.running().lookups.in_use()
     }
 }
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
         let counter = (self.counter)(&self.running);
-        *counter.in_use.lock() -= 1;
+        *counter.in_use() -= 1;
         counter.released.notify_one();
     }
 }

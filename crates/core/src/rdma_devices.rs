@@ -149,7 +149,12 @@ impl RdmaDevice {
         let sysfs = |device: &Self| Sysfs::new().uverbs_node(device).map_err(Error::devices);
         match self.index.map(UverbsNode::by_netlink) {
             Some(Ok(Some(node))) => Ok(Some(node)),
-            Some(Ok(None)) => node_of_present(self.id().look_up(), sysfs),
+            // Linux before 5.3 does not know the request, and answers as for a device that is
+            // gone. Sysfs knows the node of one that is still there, by its present name.
+            Some(Ok(None)) => {
+                let present = self.id().look_up();
+                present.map_or(Ok(None), |device| sysfs(&device))
+            }
             // Netlink is not available.
             Some(Err(_)) | None => sysfs(self),
         }
@@ -158,38 +163,5 @@ impl RdmaDevice {
     fn ports_by_netlink(index: u32) -> io::Result<Vec<Port>> {
         let key = [(attribute::DEV_INDEX, Value::Number(index))];
         RdmaNetlink::open()?.dump(PORT_GET, &key, Port::read)
-    }
-}
-
-/// The node of a device for which netlink knows none. Linux before 5.3 does not know the
-/// request, for which its error is that for a device that is gone: sysfs knows the node of one
-/// that is still there, by its present name.
-fn node_of_present(
-    present: Option<RdmaDevice>,
-    sysfs: impl FnOnce(&RdmaDevice) -> Result<Option<UverbsNode>>,
-) -> Result<Option<UverbsNode>> {
-    present.map_or(Ok(None), |device| sysfs(&device))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sysfs_knows_the_node_of_a_device_that_is_present() {
-        let node = UverbsNode {
-            name: "uverbs0".to_owned(),
-            number: 1,
-            abi_version: 2,
-            driver: rdmacm_abi::uverbs::DriverId::RXE,
-        };
-        let sysfs = |_: &RdmaDevice| Ok(Some(node.clone()));
-        let id = DeviceId {
-            index: Some(3),
-            guid: Guid(7),
-        };
-        let device = RdmaDevice::new(id, "rxe0", Transport::RoCE);
-        assert_eq!(node_of_present(Some(device), sysfs), Ok(Some(node.clone())));
-        assert_eq!(node_of_present(None, sysfs), Ok(None));
     }
 }

@@ -81,6 +81,11 @@ impl Attempt {
         self.until.map(left)
     }
 
+    /// Whether the deadline has passed.
+    pub(crate) fn has_passed(&self) -> bool {
+        self.time_left().is_some_and(|left| left.is_zero())
+    }
+
     /// Queries the device for later errors, before a command that may block the id. Only an
     /// error looks its name up.
     pub(crate) fn query_device(&mut self, id: &IdHandle) {

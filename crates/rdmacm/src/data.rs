@@ -9,7 +9,7 @@ mod retries;
 
 pub(crate) use closed::{flush_closed, note_closed};
 pub(crate) use device::{CompletionHandler, Devices, OpenDevice, Side, open_context, readiness};
-pub(crate) use errors::{device_error, failed_request, with_device_error};
+pub(crate) use errors::{device_error, failed_request, queue_pair_error};
 pub(crate) use failure::Failure;
 pub(crate) use keep_alive::KeepAlive;
 pub(crate) use retries::{limit_attr_retries, limit_retries};

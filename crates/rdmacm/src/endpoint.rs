@@ -6,7 +6,7 @@ use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
-use crate::data::{open_context, with_device_error};
+use crate::data::open_context;
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -53,7 +53,7 @@ pub(crate) fn create_queue_pair(
         let target = Target::from_id(id, None);
         let cause = Cause::queue_pair(error);
         let elapsed = std::time::Duration::ZERO;
-        with_device_error(Error::with_target(Stage::QueuePair, target, elapsed, cause))
+        Error::with_target(Stage::QueuePair, target, elapsed, cause)
     })
 }
 

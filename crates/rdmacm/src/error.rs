@@ -88,12 +88,6 @@ impl Error {
         self
     }
 
-    pub(crate) fn map_cause(mut self, change: impl FnOnce(Cause) -> Cause) -> Self {
-        let cause = std::mem::replace(&mut self.0.cause, Cause::PeerGone);
-        self.0.cause = change(cause);
-        self
-    }
-
     /// The error of this crate in an [`io::Error`], as byte streams and their listeners return it.
     ///
     /// ```

@@ -28,6 +28,7 @@ mod failure;
 mod handshakes;
 mod managed_id;
 mod parked;
+mod parker;
 mod pending_events;
 mod poll_slot;
 mod runtime;
@@ -313,6 +314,12 @@ impl EventLoop {
         if oversleeps {
             self.channel().waker().wake();
         }
+    }
+
+    fn remove_timer(&self, timer: TimerId) {
+        let waker = self.state().timers.remove(timer);
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(waker);
     }
 
     /// Removes a waiter, and returns the waker of a task. If it was woken to run the loop, another

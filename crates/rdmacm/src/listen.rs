@@ -189,6 +189,11 @@ impl ListeningIds {
         self.requests.register(key, waker);
     }
 
+    /// Removes a waiter that looks for requests next, and adds it again if it finds none.
+    pub(crate) fn withdraw(&self, key: u64) {
+        self.requests.withdraw(key);
+    }
+
     /// Removes a waiter.
     pub(crate) fn deregister(&self, key: u64) {
         self.requests.deregister(key);

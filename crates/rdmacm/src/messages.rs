@@ -9,6 +9,7 @@ mod options;
 mod queue_pair;
 mod registered_buffer;
 mod state;
+mod status;
 mod thread_wait;
 mod transfer;
 mod transfer_error;

@@ -11,7 +11,8 @@ use crate::stage::Stage;
 /// listen yet or did not answer in time, or a name server that failed for now.
 ///
 /// Each attempt looks up the peer's name again, and so follows a changed entry of the name
-/// server. If that fails, it tries the addresses that were found before.
+/// server. If that fails, or takes longer than a second, it tries the addresses that were found
+/// before.
 ///
 /// The pause between attempts is `first_pause` at first and doubles up to `longest_pause`.
 /// Each pause is shortened by a random part of up to a half, so that clients that were
@@ -66,7 +67,8 @@ impl RetryPolicy {
     /// Ends the attempt at each address after this time, and tries again once all have failed.
     /// A RoCE or InfiniBand peer whose backlog is full drops requests without a reply, and the
     /// kernel repeats a request only after more than four seconds; a limit of a second is
-    /// faster. Looking up the name takes as long as it takes.
+    /// faster. It does not limit lookups: the first may take until the deadline, and each later one
+    /// a second.
     #[must_use]
     pub const fn attempt_limit(mut self, limit: Duration) -> Self {
         self.attempt_limit = Some(limit);

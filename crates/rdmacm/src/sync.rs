@@ -6,11 +6,8 @@
 #[cfg(feature = "verbs")]
 pub(crate) use std::sync::atomic::AtomicU8;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+// parking_lot has a table of sleeping threads, which a forked child inherits without the threads:
+// no thread sleeps there for long.
+pub(crate) use std::sync::{Condvar, Mutex as CondvarMutex};
 
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
-
-/// Waits until the condition variable is notified, or for no reason.
-pub(crate) fn wait<'a, T>(changed: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    changed.wait(&mut guard);
-    guard
-}
+pub(crate) use parking_lot::{Mutex, MutexGuard};

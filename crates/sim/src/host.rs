@@ -164,9 +164,10 @@ impl Host {
     /// them fails with `ENXIO`. Open contexts report `DEVICE_FATAL`, and their commands fail
     /// with `EIO`. Ignored if the machine has no such device.
     ///
-    /// Drivers that disconnect open contexts behave in this way. rxe and siw do not: their
-    /// removal waits until all contexts of the device are closed, and reports nothing before. A
-    /// program learns of it by the kernel's uevent, which is not simulated.
+    /// Drivers that disconnect open contexts behave in this way, as rxe does from Linux 7.3 on.
+    /// siw, and rxe before, do not: their removal waits until all contexts of the device are
+    /// closed, and reports nothing before. A program learns of it by the kernel's uevent, which is
+    /// not simulated.
     pub fn remove_device(&self, device: &str) {
         self.state.change(|state| {
             let Some(host) = state.hosts.get(self.index) else {

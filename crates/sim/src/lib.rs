@@ -66,13 +66,13 @@
 //!
 //! # Time
 //! The clock moves while a thread waits for events of a channel, for anything of a node, or
-//! in a command that blocks: straight to what happens next, or to the end of the wait. It
-//! moves as soon as all threads of the process sleep, which `/proc/self/task` says: a thread
-//! that works, or is about to, is not overtaken by another one's deadline. A thread that has never used the fabric, such as one of another
-//! test, delays it until it has computed for the [idle time](Fabric::set_idle_time), 20 ms
-//! in which nothing has happened on the fabric. A thread that has used the fabric delays it
-//! fifty times as long. A wait without a deadline for what never happens never ends, as
-//! with the kernel.
+//! in a command that blocks: straight to what happens next, or to the end of the wait. It moves as
+//! soon as all threads of the process sleep, which `/proc/self/task` says: a thread that works, or
+//! is about to, is not overtaken by another one's deadline. A thread that has never used the
+//! fabric, such as one of another test, delays it until it has computed for the [idle
+//! time](Fabric::set_idle_time), 20 ms in which nothing has happened on the fabric. A thread that
+//! has used the fabric delays it fifty times as long. A wait without a deadline for what never
+//! happens never ends, as with the kernel.
 //!
 //! Other waits are by the machine's clock, and do not move this one: `poll(2)` and `epoll` on a
 //! descriptor, and waits for completions or asynchronous events of `rdmacm_verbs`. A program

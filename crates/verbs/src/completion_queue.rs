@@ -16,7 +16,7 @@ use crate::token::Token;
 mod credits;
 mod leader;
 mod options;
-mod places;
+mod output_slots;
 mod poll;
 mod state;
 #[cfg(test)]
@@ -28,9 +28,9 @@ mod work_queues;
 pub(crate) use credits::CqCredits;
 use leader::LeaderElection;
 pub use options::CqOptions;
-pub(crate) use places::{Place, Places};
+pub(crate) use output_slots::{OutputSlot, OutputSlots};
 #[cfg(test)]
-pub(crate) use places::{Spare, append};
+pub(crate) use output_slots::{Spare, append};
 use state::State;
 
 /// A completion queue. Clones are handles to the same queue; the kernel's object is

@@ -307,9 +307,7 @@ impl Context {
             std::mem::forget(memory);
             return;
         }
-        let kept = self.0.kept.lock();
-        let mut kept = kept;
-        kept.push(memory);
+        self.0.kept.lock().push(memory);
     }
 
     /// The token of the next object, by which events and requests name it.

@@ -15,6 +15,7 @@ use crate::completion_queue::CqCredits;
 use crate::memory::SgList;
 
 mod entries;
+mod late_requests;
 mod outcome;
 mod posted_ring;
 mod receive;
@@ -171,18 +172,6 @@ impl QpStatus {
     pub(crate) fn set_broken(&self) {
         self.0.store(BROKEN, Ordering::Release);
     }
-}
-
-/// Takes a discarded request, which the device has completed after all.
-fn take_discarded<T>(discarded: &mut Vec<(u32, T)>, number: u32) -> Option<T> {
-    let index = discarded.iter().position(|(one, _)| *one == number)?;
-    Some(discarded.remove(index).1)
-}
-
-/// Removes a request that was reported as flushed; whether there was one.
-fn take_flushed(flushed: &mut Vec<u32>, number: u32) -> bool {
-    let index = flushed.iter().position(|one| *one == number);
-    index.map(|index| flushed.swap_remove(index)).is_some()
 }
 
 /// The completion of a request of this queue pair when the device is gone.

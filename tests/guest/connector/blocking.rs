@@ -265,7 +265,7 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
     }
 }
 
-#[case]
+#[case(alone)]
 fn an_interface_has_alternative_names_and_labels(site: &Site) {
     let link = Link::new(site);
     let (netdev, labelled) = (&link.netdev, link.neighbour());

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
+// Not of parking_lot: see `crate::sync`.
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{BlockingTask, THREAD_IDLE_TIME};
 
@@ -47,7 +47,8 @@ impl Threads {
         state.idle += 1;
         let is_waiting = |state: &mut State| state.tasks.is_empty() && !state.is_closed;
         let changed = &self.changed;
-        changed.wait_while_for(&mut state, is_waiting, THREAD_IDLE_TIME);
+        let waited = changed.wait_timeout_while(state, THREAD_IDLE_TIME, is_waiting);
+        (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.idle -= 1;
         state.tasks.pop_front()
     }
@@ -64,7 +65,7 @@ impl Threads {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdmacm_addrinfo::{self as addrinfo, Directory, Hints, parse_numeric};
 use rdmacm_core::{Deadline, QpType, QueuePair};
@@ -16,6 +17,9 @@ use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, sleep_until, spawn_blocking};
 use crate::queue_pair_factory::QueuePairFactory;
 use crate::stage::Stage;
+
+/// How long a lookup may take once addresses are known.
+const NEXT_LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// All attempts to connect to a peer.
 #[derive(Debug)]
@@ -75,9 +79,14 @@ impl ConnectAttempts<'_> {
             attempt.until = whole.end_within(config.retry.limit());
             start(attempt, target.clone())
         };
+        let mut last_error = None;
         loop {
             attempts += 1;
-            let outcome = match self.look_up(&whole, &mut targets).await {
+            let looked_up = self.look_up(&whole, &mut targets).await;
+            if let Some(error) = last_error.filter(|_| whole.has_passed()) {
+                return Err(error);
+            }
+            let outcome = match looked_up {
                 Err(error) => Err(error),
                 Ok(()) => match &*targets {
                     [only] => start(only).await,
@@ -103,19 +112,24 @@ impl ConnectAttempts<'_> {
             }
             let slept = sleep_until(event_loop, next).await;
             slept.map_err(|error| whole.fail(Stage::Connect, error))?;
+            last_error = Some(error);
         }
     }
 
     /// Looks up the peer's addresses: before each attempt, because they may have changed. If
-    /// that fails, those that were found before still count.
+    /// that fails, or takes long, those that were found before still count.
     async fn look_up<'a>(
         &'a self,
-        attempt: &Attempt,
+        whole: &Attempt,
         targets: &mut Cow<'a, [ConnectTarget]>,
     ) -> Result<()> {
-        match self.targets(attempt).await {
+        let mut attempt = whole.clone();
+        if !targets.is_empty() {
+            attempt.until = whole.end_within(Some(NEXT_LOOKUP_LIMIT));
+        }
+        match self.targets(&attempt).await {
             Ok(found) => *targets = found,
-            Err(error) if targets.is_empty() || error.is_timeout() => return Err(error),
+            Err(error) if targets.is_empty() => return Err(error),
             Err(_) => {}
         }
         Ok(())

@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, sleep_until};
 
-/// Starts one attempt after the other, when it is its turn: each `stagger` after the one before or as soon as
-/// that one has failed, and returns the first success. The other attempts are dropped,
-/// which cancels them. If all fail, returns the error of the one that came furthest, of
-/// several the last: the first is mostly of an address family that the network does not have.
-/// `None` if there is none to start.
+/// Starts each attempt when it is its turn: `stagger` after the one before, or as soon as that one
+/// has failed. Returns the first success; the other attempts are dropped, which cancels them. If
+/// all fail, returns the error of the one that came furthest, of several the last: the first is
+/// mostly of an address family that the network does not have. But a rejection says more than what
+/// comes after it. `None` if there is none to start.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     stagger: Duration,
@@ -70,6 +70,7 @@ fn poll_any<T, F: Future<Output = Result<T>>>(
 fn furthest(one: Option<Error>, other: Error) -> Error {
     match one {
         Some(one) if one.stage() > other.stage() => one,
+        Some(one) if one.stage() == other.stage() && one.is_rejected() => one,
         _ => other,
     }
 }

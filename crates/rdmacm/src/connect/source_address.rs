@@ -44,49 +44,66 @@ impl SourceAddress {
 /// The interface's first address of the family.
 fn on_interface(name: &str, family: Family) -> Result<Option<CmAddr>, Cause> {
     let all = LocalAddress::of_interface(name).map_err(Cause::Name)?;
-    let all = all.into_iter().map(|one| one.address);
-    Ok(of_family(all, family).into_iter().next())
+    let all = all.into_iter().map(|one| CmAddr::from(one.address));
+    // Of several, one with global scope.
+    Ok(all
+        .filter(|one| one.family() == family)
+        .min_by_key(CmAddr::is_link_local))
 }
 
 /// The device's first address of the family. The kernel knows which device an address belongs to:
-/// that of a VLAN or a bond belongs to that of the interface below.
+/// that of a VLAN or a bond belongs to that of the interface below. All addresses of an interface
+/// belong to one device.
 fn on_device(
     channel: &EventChannel,
     device: &str,
     family: Family,
 ) -> Result<Option<CmAddr>, Cause> {
-    let all = host_addresses(channel).map_err(Cause::Name)?;
-    for address in of_family(all, family) {
-        if device_of(channel, address)?.is_some_and(|found| found == device) {
+    let mut others = Vec::new();
+    let all = host_addresses(channel, family).map_err(Cause::Name)?;
+    for HostAddress { interface, address } in all {
+        if interface.as_ref().is_some_and(|one| others.contains(one)) {
+            continue;
+        }
+        let id = channel.create_id(PortSpace::TCP)?;
+        if id.bind(address).is_err() {
+            // Of the interface, another one may be usable.
+            continue;
+        }
+        if id.rdma_device()?.is_some_and(|found| found.name == device) {
             return Ok(Some(address));
         }
+        others.extend(interface);
     }
     Ok(None)
 }
 
-fn host_addresses(channel: &EventChannel) -> addrinfo::Result<Vec<SocketAddr>> {
-    if let Some(simulated) = channel.host_addresses() {
-        let simulated = simulated.into_iter().map(|ip| SocketAddr::new(ip, 0));
-        return Ok(simulated.collect());
-    }
-    let all = interface_addresses()?;
-    Ok(all.into_iter().map(|one| one.address).collect())
-}
-
-/// The name of the device of a local address; `None` if RDMA does not serve the address.
-fn device_of(channel: &EventChannel, address: CmAddr) -> rdmacm_core::Result<Option<String>> {
-    let id = channel.create_id(PortSpace::TCP)?;
-    if id.bind(address).is_err() {
-        return Ok(None);
-    }
-    Ok(id.rdma_device()?.map(|device| device.name))
+/// A local address, and the interface that has it; `None` on a simulated host.
+struct HostAddress {
+    interface: Option<String>,
+    address: CmAddr,
 }
 
 /// The addresses of the family, those with global scope first.
-fn of_family(all: impl IntoIterator<Item = SocketAddr>, family: Family) -> Vec<CmAddr> {
-    let all = all.into_iter().map(CmAddr::from);
-    let mut of_family: Vec<_> = all.filter(|one| one.family() == family).collect();
+fn host_addresses(channel: &EventChannel, family: Family) -> addrinfo::Result<Vec<HostAddress>> {
+    let mut all: Vec<_> = match channel.host_addresses() {
+        Some(simulated) => simulated
+            .into_iter()
+            .map(|ip| HostAddress {
+                interface: None,
+                address: SocketAddr::new(ip, 0).into(),
+            })
+            .collect(),
+        None => interface_addresses()?
+            .into_iter()
+            .map(|one| HostAddress {
+                interface: Some(one.interface),
+                address: one.address.into(),
+            })
+            .collect(),
+    };
+    all.retain(|one| one.address.family() == family);
     // A stable sort keeps the kernel's order otherwise.
-    of_family.sort_by_key(CmAddr::is_link_local);
-    of_family
+    all.sort_by_key(|one| one.address.is_link_local());
+    Ok(all)
 }

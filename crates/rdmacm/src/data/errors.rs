@@ -1,8 +1,10 @@
 //! Errors of the verbs layer.
 
+use std::io;
+
 use rdmacm_verbs::{CompletionError, WorkKind};
 
-use crate::error::{Cause, Error};
+use crate::error::Cause;
 use crate::failed_request::FailedRequest;
 
 /// A refusal of the verbs layer.
@@ -14,18 +16,15 @@ pub(crate) fn device_error(error: rdmacm_verbs::Error) -> Cause {
     }
 }
 
-/// The same error; what the device has refused is its cause.
-pub(crate) fn with_device_error(error: Error) -> Error {
-    error.map_cause(|cause| match cause {
-        Cause::QueuePair(error) => match error.downcast::<rdmacm_verbs::Error>() {
-            Ok(refused) if refused.raw_os_error().is_some() || refused.is_gone() => {
-                device_error(refused)
-            }
-            Ok(invalid) => Cause::QueuePair(invalid.into()),
-            Err(error) => Cause::QueuePair(error),
-        },
-        cause => cause,
-    })
+/// Why a queue pair was not created: what the device has refused, or else the error.
+pub(crate) fn queue_pair_error(error: io::Error) -> Cause {
+    match error.downcast::<rdmacm_verbs::Error>() {
+        Ok(refused) if refused.raw_os_error().is_some() || refused.is_gone() => {
+            device_error(refused)
+        }
+        Ok(invalid) => Cause::QueuePair(invalid.into()),
+        Err(error) => Cause::QueuePair(error),
+    }
 }
 
 /// A completion with an error.

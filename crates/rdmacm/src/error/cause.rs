@@ -167,6 +167,9 @@ impl Cause {
     pub(crate) fn queue_pair(error: io::Error) -> Self {
         match error.downcast::<core::Error>() {
             Ok(refused) => refused.into(),
+            #[cfg(feature = "verbs")]
+            Err(error) => crate::data::queue_pair_error(error),
+            #[cfg(not(feature = "verbs"))]
             Err(error) => Self::QueuePair(error),
         }
     }

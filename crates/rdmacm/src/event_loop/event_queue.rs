@@ -194,7 +194,7 @@ impl EventQueue {
     }
 
     /// Removes a waiter that looks next.
-    fn withdraw(&self, key: u64) {
+    pub(crate) fn withdraw(&self, key: u64) {
         let waiter = self.inner().waiters.remove(key);
         drop(waiter);
     }

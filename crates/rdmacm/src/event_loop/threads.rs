@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::parked::NOWHERE;
+use super::parker::Parker;
 use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
-use crate::sync::{self, AtomicBool, Condvar, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
@@ -53,7 +54,7 @@ pub(super) struct ThreadWaker {
     /// event loop's state only, so that no schedule depends on it.
     pub(super) place: AtomicUsize,
     /// It is parked, and was woken or is to lead.
-    changed: Condvar,
+    parker: Parker,
     event_loop: Weak<EventLoop>,
 }
 
@@ -64,7 +65,7 @@ impl ThreadWaker {
             is_woken: AtomicBool::new(false),
             is_reading: AtomicBool::new(false),
             place: AtomicUsize::new(NOWHERE),
-            changed: Condvar::new(),
+            parker: Parker::default(),
             event_loop,
         })
     }
@@ -138,7 +139,7 @@ fn hand_over(state: MutexGuard<'_, State>) {
     };
     drop(state);
     if let Some(next) = next {
-        next.changed.notify_one();
+        next.parker.unpark();
     }
 }
 
@@ -170,7 +171,7 @@ impl EventLoop {
             // In a forked child, the leader is a thread of the parent.
             let has_leader = state.leader != Leader::None && !self.is_in_child();
             state = if has_leader {
-                Self::follow(state, thread)
+                self.follow(state, thread)
             } else {
                 self.lead(state, thread, true)
             };
@@ -195,11 +196,14 @@ impl EventLoop {
 
     /// Waits until the thread was woken or is to lead.
     fn follow<'a>(
+        &'a self,
         mut state: MutexGuard<'a, State>,
         thread: &Arc<ThreadWaker>,
     ) -> MutexGuard<'a, State> {
         state.parked.add(thread);
-        let mut state = sync::wait(&thread.changed, state);
+        drop(state);
+        thread.parker.park();
+        let mut state = self.state();
         state.parked.remove(thread);
         state
     }
@@ -263,7 +267,7 @@ impl EventLoop {
         let (leader, is_parked) = (state.leader, thread.is_parked());
         drop(state);
         if is_parked {
-            thread.changed.notify_one();
+            thread.parker.unpark();
         } else if leader == Leader::Asleep(thread.number) {
             self.channel().waker().wake();
         }

@@ -26,16 +26,31 @@ pub(crate) trait TimedSource: WaitSource {
     }
 }
 
-/// A registration that is made again when the timers change which it was made for. It is ended
-/// when a poll is ready, or with [`end`](Self::end).
+/// A registration until a deadline or a timer of the source, whichever comes first. It stays the
+/// same when these change, and so keeps its place among the waiters. It ends when a poll is ready,
+/// or with [`end`](Self::end).
 #[derive(Debug, Default)]
 pub(crate) struct TimedRegistration(Option<Registered>);
 
 #[derive(Debug)]
 struct Registered {
     registration: Registration,
+    /// What its timer was set for.
+    moments: Moments,
+}
+
+/// The deadline, and the timers of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moments {
     until: Option<Instant>,
     timers: [Option<Instant>; 2],
+}
+
+impl Moments {
+    fn first(self) -> Option<Instant> {
+        let [one, other] = self.timers;
+        [self.until, one, other].into_iter().flatten().min()
+    }
 }
 
 impl TimedRegistration {
@@ -56,25 +71,27 @@ impl TimedRegistration {
     ) -> Poll<Result<S::Item>> {
         loop {
             let timers = source.timers();
-            let is_other = |known: &Registered| known.until != until || known.timers != timers;
-            if self.0.as_ref().is_some_and(is_other) {
-                self.end(event_loop, |key| source.deregister(key));
-            }
-            let moments = [until, timers[0], timers[1]];
-            let by = moments.into_iter().flatten().min();
+            let moments = Moments { until, timers };
+            let by = moments.first();
             let registered = self.0.get_or_insert_with(|| Registered {
                 registration: Registration::after_look(event_loop, kind, by),
-                until,
-                timers,
+                moments,
             });
-            let polled = registered.registration.poll(event_loop, source, context);
-            if polled.is_pending() {
-                return Poll::Pending;
+            if registered.moments != moments {
+                registered.registration.set_until(event_loop, by);
+                registered.moments = moments;
             }
-            self.end(event_loop, |key| source.deregister(key));
-            match polled {
-                Poll::Ready(Err(Error::DeadlinePassed)) if until != by => source.timer_due(by),
-                polled => return polled,
+            match registered.registration.poll(event_loop, source, context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(Error::DeadlinePassed)) if until != by => {
+                    source.timer_due(by);
+                    // It has fired, even if the next one is for the same moment.
+                    registered.registration.set_until(event_loop, by);
+                }
+                ready @ Poll::Ready(_) => {
+                    self.end(event_loop, |key| source.deregister(key));
+                    return ready;
+                }
             }
         }
     }

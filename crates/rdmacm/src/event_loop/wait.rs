@@ -166,6 +166,14 @@ impl Registration {
             .map_or(Poll::Pending, Poll::Ready)
     }
 
+    /// Waits until another moment from now on.
+    pub(crate) fn set_until(&mut self, event_loop: &EventLoop, until: Option<Instant>) {
+        self.until = until;
+        if let Some(timer) = self.timer.take() {
+            event_loop.remove_timer(timer);
+        }
+    }
+
     fn check<S: WaitSource>(
         &self,
         event_loop: &EventLoop,

@@ -11,12 +11,13 @@ use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
 use super::message::Message;
 use super::queue_pair::{MessageQueuePair, Reservation};
 use super::state::State;
+use super::status::{Status, ends_connection};
 use super::wait::{self, MessageWait};
 use super::waiters::Interest;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
-use crate::data::{Failure, device_error, failed_request, flush_closed, note_closed};
+use crate::data::{Failure, device_error, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
@@ -29,15 +30,6 @@ pub(crate) struct MessageConnection {
     established: Established,
     receive_slot: PollSlot,
     send_slot: PollSlot,
-}
-
-/// Whether the connection can transfer.
-#[derive(Debug)]
-pub(super) enum Status {
-    Open,
-    /// It cannot, and the reason is about to be known.
-    Failing,
-    Closed(Cause),
 }
 
 impl MessageConnection {
@@ -117,37 +109,15 @@ impl MessageConnection {
             self.check_device(reason);
         }
         let is_stopped = closed.is_none() && self.id().queue().is_closed();
-        let mut abandons = false;
+        let mut ends = false;
         let outcome = self.queue_pair.poll_with(|state| {
             let now = || self.event_loop().now();
             let failure = state.check_failure(now, closed.is_some());
-            let status = match (failure, closed) {
-                (Some((Failure::Device(error), _)), _) => Status::Closed(device_error(error)),
-                (Some((Failure::Request(error), true)), _) => {
-                    abandons = true;
-                    Status::Closed(Cause::Request(failed_request(&error)))
-                }
-                (Some((Failure::Request(error), false)), Some(_)) => {
-                    let request = failed_request(&error);
-                    let reason = CloseReason::with_failed_request(closed, request);
-                    Status::Closed(Cause::Closed(reason))
-                }
-                (_, Some(reason)) => Status::Closed(Cause::Closed(reason)),
-                (Some((Failure::Refused(error), true)), None) => {
-                    Status::Closed(device_error(error))
-                }
-                (Some((Failure::Flushed, true)), None) => {
-                    abandons = true;
-                    Status::Failing
-                }
-                (Some(_), None) => Status::Failing,
-                (None, None) if is_stopped => Status::Closed(Cause::Stopped),
-                (None, None) => Status::Open,
-            };
+            ends = ends_connection(failure.as_ref(), closed.is_some());
+            let status = Status::of(failure, closed, is_stopped);
             look(state, status)
         });
-        if abandons {
-            // The peer need not have noticed.
+        if ends {
             self.id().abandon();
         }
         outcome

@@ -158,13 +158,13 @@ impl State {
         }
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight_count(&self) -> usize {
         self.in_flight.len() + self.reserved
     }
 
     /// Whether no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
-        self.under_way() == 0
+        self.in_flight_count() == 0
     }
 
     /// The request that was posted last, of those in flight.
@@ -180,11 +180,11 @@ impl State {
 
     /// Whether more than half of the room for requests is taken.
     pub(super) fn is_half_full(&self) -> bool {
-        self.under_way() > self.max_sends / 2
+        self.in_flight_count() > self.max_sends / 2
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.under_way() < self.max_sends
+        self.in_flight_count() < self.max_sends
     }
 
     /// Reserves room for a request that is posted next, without the lock.
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_requests_count_as_under_way() {
+    fn reserved_requests_count_as_in_flight() {
         let now = Instant::now();
         let keep_alive = KeepAlive::new(None, now);
         let mut state = State::new(Vec::new(), 1, 1, Transport::InfiniBand, keep_alive);

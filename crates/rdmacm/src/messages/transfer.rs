@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use rdmacm_verbs::{PostError, RemoteMemory, SendOperation, SgList, WorkId};
 
-use super::connection::{MessageConnection, Status};
+use super::connection::MessageConnection;
 use super::registered_buffer::RegisteredBuffer;
 use super::state::{Completed, State};
+use super::status::Status;
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
 use crate::attempt::Attempt;

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use rdmacm_core as core;
 
-use super::connection::{MessageConnection, Status};
+use super::connection::MessageConnection;
 use super::state::State;
+use super::status::Status;
 use super::waiters::Interest;
 use crate::error::Cause;
 use crate::event_loop::{PollSlot, TimedRegistration, TimedSource, WaitSource, WaiterKind};

@@ -9,7 +9,7 @@ use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
 use crate::attempt::Attempt;
 use crate::connection::Established;
-use crate::data::{Devices, OpenDevice, device_error, limit_retries, with_device_error};
+use crate::data::{Devices, OpenDevice, device_error, limit_retries};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::messages::{
@@ -63,7 +63,7 @@ impl Connector {
         }
         let factory = MessageQueuePairFactory::new(&node.event_loop, options);
         let connected = self.attempts(node).connect(&factory).await;
-        let (established, queue_pair) = connected.map_err(with_device_error)?;
+        let (established, queue_pair) = connected?;
         Ok(open(established, Arc::clone(&queue_pair)))
     }
 }
@@ -112,8 +112,7 @@ impl Resolved {
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
         let queue_pair = factory.create(self.id()).map_err(|error| {
             let cause = Cause::queue_pair(error);
-            let error = self.attempt().fail_on(self.id(), Stage::QueuePair, cause);
-            with_device_error(error)
+            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
         })?;
         let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
         let established = self.handshake(shared).await?;
@@ -171,7 +170,7 @@ impl Incoming {
     async fn accept_with_messages(self, options: MessageOptions) -> Result<Connection> {
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
         let factory = factory.on_device(self.device_id().ok().flatten());
-        let queue_pair = self.create(&factory).map_err(with_device_error)?;
+        let queue_pair = self.create(&factory)?;
         let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
         let established = self.accept_queue_pair(shared).await?;
         Ok(Connection::new(MessageConnection::new(

@@ -54,6 +54,10 @@ impl WaitSource for AcceptSource<'_> {
         self.handshakes.register(self.ids, key, waker);
     }
 
+    fn withdraw(&mut self, key: u64) {
+        self.ids.withdraw(key);
+    }
+
     fn deregister(&mut self, key: u64) {
         self.handshakes.deregister(self.ids, key);
     }

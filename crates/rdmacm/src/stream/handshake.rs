@@ -10,7 +10,7 @@ use super::options::StreamOptions;
 use super::queue_pair::StreamQueuePair;
 use crate::attempt::Attempt;
 use crate::connect::{ConnectAttempts, ConnectConfig, ConnectTarget, handshake, resolve};
-use crate::data::{limit_retries, with_device_error};
+use crate::data::limit_retries;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, EventQueue, QueuedEvent, wait_for};
 use crate::listen::{Accepted, Accepting, Request, look_up_peer, request_attrs};
@@ -23,10 +23,9 @@ pub(crate) async fn connect(
     options: &StreamOptions,
 ) -> Result<StreamHandle> {
     let config = attempts.config;
-    let connected = attempts
+    attempts
         .first(&|attempt, target| Box::pin(connect_one(attempt, config, target, options)))
-        .await;
-    connected.map_err(with_device_error)
+        .await
 }
 
 async fn connect_one(
@@ -102,7 +101,7 @@ impl Acceptable {
         } = self;
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
         let accepting = Accepting::begin(attempt, request, &shared, param, attrs);
-        accepting.map(Phase::Accepting).map_err(with_device_error)
+        accepting.map(Phase::Accepting)
     }
 }
 
@@ -117,8 +116,7 @@ impl PendingStream {
         let id = request.id.id();
         let peer = Handshake::from_bytes(request.event.private_data())
             .map_err(|error| attempt.fail_on(id, Stage::Establish, Cause::Handshake(error)))?;
-        let queue_pair = create(&attempt, request.id.event_loop(), id, options);
-        let queue_pair = queue_pair.map_err(with_device_error)?;
+        let queue_pair = create(&attempt, request.id.event_loop(), id, options)?;
         queue_pair.connected(&peer);
         let param = with_handshake(&attempt, id, param, &queue_pair)?;
         let attrs = request_attrs(&attempt, &request)?;

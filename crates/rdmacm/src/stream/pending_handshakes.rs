@@ -145,7 +145,12 @@ impl PendingHandshakes {
     }
 
     pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds) {
-        let expired = self.state().expired(ids.event_loop().now());
+        let mut state = self.state();
+        if state.pending.is_empty() {
+            return;
+        }
+        let expired = state.expired(ids.event_loop().now());
+        drop(state);
         drop(expired);
     }
 
@@ -182,6 +187,9 @@ impl State {
     /// without the lock: the executor that destroys their queue pairs may use this thread.
     #[must_use]
     fn expired(&mut self, now: Instant) -> Vec<PendingStream> {
+        if self.first_deadline().is_none_or(|first| first > now) {
+            return Vec::new();
+        }
         let is_expired = |one: &PendingStream| {
             let until = one.attempt().until;
             until.is_some_and(|until| until <= now)

@@ -327,8 +327,8 @@ impl StreamQueuePair {
         status.keep_alive.advance(now);
         let last = status.keep_alive.work;
         drop(status);
-        let is_under_way = last.is_some_and(|work| send.is_in_flight(work));
-        if !is_under_way && send.may_send && !self.has_failed() {
+        let is_in_flight = last.is_some_and(|work| send.is_in_flight(work));
+        if !is_in_flight && send.may_send && !self.has_failed() {
             match send.keep_alive(&self.queue_pair) {
                 Ok(work) => self.status().keep_alive.work = Some(work),
                 Err(failure) => self.fail(failure, &mut wakers),

@@ -62,7 +62,7 @@ mod stage {
 
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-    pub(crate) use shuttle::sync::{Condvar, MutexGuard};
+    pub(crate) use shuttle::sync::{Condvar, Mutex as CondvarMutex, MutexGuard};
 
     /// Without poisoning.
     #[derive(Debug, Default)]
@@ -76,10 +76,6 @@ mod sync {
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap()
         }
-    }
-
-    pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        changed.wait(guard).unwrap()
     }
 }
 

@@ -151,6 +151,16 @@ fn the_error_is_of_the_attempt_that_came_furthest() {
     }
 }
 
+/// It is an answer of the peer.
+#[test]
+fn a_rejection_counts_rather_than_a_timeout_after_it() {
+    let two = TwoAddresses::new(Hosts::roce());
+    // Nobody listens at the first one.
+    two.other.set_responding(false);
+    let error = two.connect().unwrap_err();
+    assert!(error.is_rejected(), "{error}");
+}
+
 #[test]
 fn an_unknown_name_is_not_looked_up_again() {
     let two = TwoAddresses::new(Hosts::roce());

@@ -215,3 +215,36 @@ fn a_retry_follows_a_name_to_another_address() {
     assert_eq!(attempts([other, Err(NameError::NoName)], &hosts), 3);
     server.stop();
 }
+
+/// Answers once, and not before this is dropped after that.
+#[derive(Debug)]
+struct OneAnswer {
+    answer: Mutex<Option<IpAddr>>,
+    silent: SilentResolver,
+}
+
+impl Resolver for OneAnswer {
+    fn host(&self, question: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+        match self.answer.lock().unwrap().take() {
+            Some(ip) => Ok([SocketAddr::from((ip, 0))].into_iter().collect()),
+            None => self.silent.host(question),
+        }
+    }
+}
+
+#[test]
+fn a_name_server_that_has_become_silent_does_not_end_the_retries() {
+    let hosts = Hosts::roce();
+    let (_end, ended) = pipe();
+    let resolver = OneAnswer {
+        answer: Mutex::new(Some(hosts.address().ip())),
+        silent: SilentResolver(Mutex::new(ended)),
+    };
+    let node = node_with(&hosts.client, resolver);
+    let connector = connector(&node).retry(RetryPolicy::attempts(3));
+    let connector = connector.deadline(10 * SECOND);
+    // Nobody listens.
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    assert!(error.is_rejected(), "{error}");
+    assert_eq!(error.attempts(), 3);
+}

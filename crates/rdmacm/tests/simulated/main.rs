@@ -9,6 +9,7 @@ mod closing;
 mod commands;
 mod connecting;
 mod deadlines;
+mod forked;
 mod gone_pollers;
 mod hosts;
 mod incoming;

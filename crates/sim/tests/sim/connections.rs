@@ -372,7 +372,7 @@ fn over_iwarp_a_used_queue_pair_fails_with_the_reply() {
     errno(id.connect(client_param().qp_number(999)), libc::EINVAL);
     id.connect(client_param()).unwrap();
     let child = listener.next_request().into_child().unwrap();
-    // The accepting side is refused at once.
+    // `ACCEPT` would refuse a used one at once.
     let unused = server_param().qp_number(1);
     child.accept(unused).unwrap();
     client.expect_errno(EventKind::ConnectError, libc::EINVAL);

@@ -1,8 +1,9 @@
 //! The leader among the threads that wait for a completion.
 
+// Not of parking_lot, which has a table of sleeping threads: a forked child inherits it without the
+// threads.
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Elects one thread at a time to wait on the channel. If several waited, one could read
 /// the notification while the others sleep although there are completions for them. The
@@ -21,20 +22,24 @@ impl LeaderElection {
     pub(super) fn lead(&self, until: Option<Instant>) -> Option<LeaderGuard<'_>> {
         let mut is_led = self.is_led();
         while *is_led {
-            match until {
-                None => self.vacated.wait(&mut is_led),
-                Some(until) if Instant::now() > until => return None,
-                Some(until) => {
-                    self.vacated.wait_until(&mut is_led, until);
+            is_led = match until {
+                None => {
+                    let vacated = self.vacated.wait(is_led);
+                    vacated.unwrap_or_else(PoisonError::into_inner)
                 }
-            }
+                Some(until) => {
+                    let left = until.checked_duration_since(Instant::now())?;
+                    let waited = self.vacated.wait_timeout(is_led, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
         *is_led = true;
         Some(LeaderGuard(self))
     }
 
     fn is_led(&self) -> MutexGuard<'_, bool> {
-        self.is_led.lock()
+        self.is_led.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use rdmacm_abi::uverbs::WorkCompletion;
 
 use super::CompletionQueue;
-use super::places::{Places, Single, Spare, append};
+use super::output_slots::{OutputSlots, Single, Spare, append};
 use super::state::State;
 use super::work_queues::WorkQueues;
 use crate::completion::Completion;
@@ -68,20 +68,20 @@ impl CompletionQueue {
         }
     }
 
-    /// Takes completions into `places`, as long as the oldest one is the next to report, and
-    /// alone, and there is a place for it. Changes nothing otherwise.
+    /// Takes completions into `slots`, as long as the oldest one is the next to report, and
+    /// alone, and there is a slot for it. Changes nothing otherwise.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each completion")]
-    fn take_next(&self, state: &mut State, places: &mut impl Places) -> Taken {
+    fn take_next(&self, state: &mut State, slots: &mut impl OutputSlots) -> Taken {
         if state.is_behind {
             return Taken::default();
         }
         let State { ring, queues, .. } = state;
         match ring {
-            CompletionRings::Rxe(ring) => self.take_from(ring, queues, places),
-            CompletionRings::Siw(ring) => self.take_from(ring, queues, places),
+            CompletionRings::Rxe(ring) => self.take_from(ring, queues, slots),
+            CompletionRings::Siw(ring) => self.take_from(ring, queues, slots),
             #[cfg(test)]
-            CompletionRings::Stub(ring) => self.take_from(ring, queues, places),
+            CompletionRings::Stub(ring) => self.take_from(ring, queues, slots),
         }
     }
 
@@ -91,7 +91,7 @@ impl CompletionQueue {
         &self,
         ring: &mut impl CompletionRing,
         queues: &mut WorkQueues,
-        places: &mut impl Places,
+        slots: &mut impl OutputSlots,
     ) -> Taken {
         let uverbs = self.context().uverbs();
         let is_closed = || {
@@ -108,9 +108,9 @@ impl CompletionQueue {
             // The next ones are of the same queue, most of the time.
             let index = RequestId::from_device(oldest.id).queue;
             let taken = match queues.own(index) {
-                Some(AnyWorkQueue::Send(queue)) => queue.take_next(index, ring, places, is_closed),
+                Some(AnyWorkQueue::Send(queue)) => queue.take_next(index, ring, slots, is_closed),
                 Some(AnyWorkQueue::Receive(queue)) => {
-                    queue.take_next(index, ring, places, is_closed)
+                    queue.take_next(index, ring, slots, is_closed)
                 }
                 Some(AnyWorkQueue::Shared(_)) | None => 0,
             };
@@ -121,7 +121,7 @@ impl CompletionQueue {
             // Last: other requests may then be posted that complete at the same places.
             self.0.credits.release(taken);
             count += taken as usize;
-            if places.next().is_none() {
+            if slots.next().is_none() {
                 let is_all = false;
                 return Taken { count, is_all };
             }
@@ -227,7 +227,7 @@ impl CompletionQueue {
             return Err(self.context().gone());
         };
         loop {
-            let take = |places: &mut Spare<'_>| self.take_next(&mut state, places);
+            let take = |slots: &mut Spare<'_>| self.take_next(&mut state, slots);
             let (count, taken) = append(completions, left, take);
             left -= count;
             if taken.is_all || left == 0 {

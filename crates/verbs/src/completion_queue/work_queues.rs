@@ -8,7 +8,7 @@ use crate::work_queue::{AnyWorkQueue, SharedReceiveRing, WorkQueue};
 /// The work queues, by the indices in their requests' ids.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueues {
-    own: Vec<Place>,
+    own: Vec<Entry>,
     /// The first place without a queue.
     free: Option<usize>,
     /// Few, if any.
@@ -17,7 +17,7 @@ pub(super) struct WorkQueues {
 
 /// The place of a queue pair's queue.
 #[derive(Debug)]
-struct Place {
+struct Entry {
     /// The index of the queue that is in it, or of the next one.
     index: QueueIndex,
     queue: Option<AnyWorkQueue>,
@@ -54,7 +54,7 @@ impl WorkQueues {
             // Most completion queues serve one or two work queues.
             self.own.reserve_exact(self.own.len().max(2));
         }
-        self.own.push(Place {
+        self.own.push(Entry {
             index,
             queue: None,
             next_free: None,
@@ -70,7 +70,7 @@ impl WorkQueues {
     }
 
     /// The place of a reserved index.
-    fn place(&mut self, index: QueueIndex) -> Option<(usize, &mut Place)> {
+    fn place(&mut self, index: QueueIndex) -> Option<(usize, &mut Entry)> {
         let Queue::Own(number) = index.queue() else {
             return None;
         };

@@ -90,7 +90,7 @@ impl ReceiveQueue {
         }
         let mut state = self.state.lock();
         match state.reserve(&self.parts) {
-            Ok(place) => Ok(place.push(self.parts.index, SgList::NONE).into()),
+            Ok(slot) => Ok(slot.push(self.parts.index, SgList::NONE).into()),
             Err(reason) => refused(reason, SgList::NONE),
         }
     }
@@ -244,12 +244,12 @@ impl ReceiveQueue {
 }
 
 /// Room for one request in both rings.
-struct Place<'a> {
+struct ReservedSlot<'a> {
     ring: &'a mut ReceiveRings,
     vacancy: Vacancy<'a, ()>,
 }
 
-impl Place<'_> {
+impl ReservedSlot<'_> {
     /// Adds a request, and returns its number.
     #[inline]
     fn push(self, queue: QueueIndex, sg_list: SgList) -> u32 {
@@ -267,16 +267,16 @@ impl Place<'_> {
 impl State {
     /// Does the checks that need the lock, and reserves a completion queue entry.
     #[inline]
-    fn reserve(&mut self, parts: &ReceiveParts) -> Result<Place<'_>, &'static str> {
+    fn reserve(&mut self, parts: &ReceiveParts) -> Result<ReservedSlot<'_>, &'static str> {
         // Checked under the lock, so that no request is added after a flush.
         if parts.qp_status.is_broken() {
             return Err(BROKEN);
         }
-        let Some(place) = self.vacancy() else {
+        let Some(slot) = self.vacancy() else {
             return Err(QUEUE_FULL);
         };
         if parts.completions.reserve(1, 0) {
-            Ok(place)
+            Ok(slot)
         } else {
             Err(COMPLETION_QUEUE_FULL)
         }
@@ -301,10 +301,10 @@ impl State {
         }
     }
 
-    fn vacancy(&mut self) -> Option<Place<'_>> {
+    fn vacancy(&mut self) -> Option<ReservedSlot<'_>> {
         let Self { ring, posted } = self;
         let vacancy = posted.vacancy(|| ring.room(1))?;
-        Some(Place { ring, vacancy })
+        Some(ReservedSlot { ring, vacancy })
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
 
+use super::late_requests::LateRequests;
 use super::posted_ring::Consumer;
 use super::successes::{Owner, take_successes};
-use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
+use super::{QpStatus, Reported, WorkQueue, flushed, gone};
 use crate::completion::{Completion, Report, WorkId, WorkKind};
-use crate::completion_queue::{CqCredits, Places};
+use crate::completion_queue::{CqCredits, OutputSlots};
 use crate::memory::SgList;
 use crate::provider::CompletionRing;
 use crate::request_id::QueueIndex;
@@ -25,11 +26,7 @@ pub(crate) struct ReceiveCompletions {
     posted: Consumer<()>,
     /// Completed requests that were not reported yet.
     unreported: VecDeque<Completion>,
-    /// The requests that a reset has discarded. The device may still write to their memory.
-    discarded: Vec<(u32, SgList)>,
-    /// The requests that were completed as flushed. The device may still complete them, so
-    /// their completion queue entries stay reserved.
-    flushed: Vec<u32>,
+    late: LateRequests,
 }
 
 impl ReceiveCompletions {
@@ -45,8 +42,7 @@ impl ReceiveCompletions {
             qp_status,
             posted,
             unreported: VecDeque::new(),
-            discarded: Vec::new(),
-            flushed: Vec::new(),
+            late: LateRequests::default(),
         }
     }
 
@@ -57,7 +53,7 @@ impl ReceiveCompletions {
         &mut self,
         index: QueueIndex,
         ring: &mut impl CompletionRing,
-        places: &mut impl Places,
+        slots: &mut impl OutputSlots,
         is_closed: impl Fn() -> bool,
     ) -> u32 {
         if !self.unreported.is_empty() {
@@ -73,7 +69,7 @@ impl ReceiveCompletions {
             &mut self.posted,
             owner,
             ring,
-            places,
+            slots,
             is_closed,
             is_next,
             Report::received,
@@ -93,16 +89,6 @@ impl ReceiveCompletions {
     fn work(&self, number: u32) -> WorkId {
         let queue = self.token;
         WorkId { queue, number }
-    }
-
-    /// A completion of a request that was flushed or discarded; `false` if there is none.
-    #[cold]
-    fn record_late(&mut self, credits: &CqCredits, number: u32) -> bool {
-        if take_flushed(&mut self.flushed, number) {
-            credits.release(1);
-            return true;
-        }
-        take_discarded(&mut self.discarded, number).is_some()
     }
 
     /// Completes all requests; returns their numbers.
@@ -130,7 +116,7 @@ impl WorkQueue for ReceiveCompletions {
     fn record(&mut self, credits: &CqCredits, number: u32, wc: &WorkCompletion) -> bool {
         let oldest = self.posted.front().map(|front| front.number());
         if oldest != Some(number) {
-            return self.record_late(credits, number);
+            return self.late.complete(credits, number);
         }
         let Some((number, sg_list)) = self.pop() else {
             return false;
@@ -159,7 +145,7 @@ impl WorkQueue for ReceiveCompletions {
 
     fn flush(&mut self) {
         let numbers = self.complete_all(&flushed(self.number));
-        self.flushed.extend(numbers);
+        self.late.flush(numbers);
     }
 
     fn discard(&mut self, credits: &CqCredits) {
@@ -168,16 +154,13 @@ impl WorkQueue for ReceiveCompletions {
         for _ in &taken {
             credits.release(1);
         }
-        self.discarded.extend(taken);
+        self.late.discard(taken);
     }
 
     fn take_all(&mut self, credits: &CqCredits) -> Vec<(WorkId, SgList)> {
         let unreported = std::mem::take(&mut self.unreported).into_iter();
         let mut all: Vec<_> = unreported.map(|one| (one.work, one.sg_list)).collect();
-        for _ in std::mem::take(&mut self.flushed) {
-            credits.release(1);
-        }
-        let mut posted = std::mem::take(&mut self.discarded);
+        let mut posted = self.late.take_all(credits);
         let taken = self.pop_all();
         for _ in &taken {
             credits.release(1);

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{WcStatus, WorkCompletion, WrOpcode};
 
+use super::late_requests::LateRequests;
 use super::outcome::Outcome;
 use super::posted_ring::Consumer;
 use super::successes::{Owner, take_successes};
-use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
+use super::{QpStatus, Reported, WorkQueue, flushed, gone};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, Report, WorkId};
-use crate::completion_queue::{CqCredits, Places};
+use crate::completion_queue::{CqCredits, OutputSlots};
 use crate::memory::SgList;
 use crate::provider::CompletionRing;
 use crate::request_id::QueueIndex;
@@ -62,10 +63,7 @@ pub(crate) struct SendCompletions {
     ready: u32,
     /// The device has completed all requests before this one; at least `ready`.
     completed: u32,
-    /// The requests that a reset has discarded. The device may still use their memory.
-    discarded: Vec<(u32, SgList)>,
-    /// The requests that were completed as flushed. The device may still complete them.
-    flushed: Vec<u32>,
+    late: LateRequests,
 }
 
 impl SendCompletions {
@@ -85,8 +83,7 @@ impl SendCompletions {
             completed: posted.head(),
             outcomes: 0,
             posted,
-            discarded: Vec::new(),
-            flushed: Vec::new(),
+            late: LateRequests::default(),
         }
     }
 
@@ -97,7 +94,7 @@ impl SendCompletions {
         &mut self,
         index: QueueIndex,
         ring: &mut impl CompletionRing,
-        places: &mut impl Places,
+        slots: &mut impl OutputSlots,
         is_closed: impl Fn() -> bool,
     ) -> u32 {
         // Otherwise a request has completed before, or is made ready by the next one.
@@ -115,7 +112,7 @@ impl SendCompletions {
             &mut self.posted,
             owner,
             ring,
-            places,
+            slots,
             is_closed,
             is_next,
             Report::sent,
@@ -140,15 +137,6 @@ impl SendCompletions {
             self.completed = self.posted.head();
             self.ready = self.completed;
         }
-    }
-
-    /// A completion of a request that was flushed or discarded; `false` if there is none.
-    fn record_late(&mut self, credits: &CqCredits, number: u32) -> bool {
-        if take_flushed(&mut self.flushed, number) {
-            credits.release(1);
-            return true;
-        }
-        take_discarded(&mut self.discarded, number).is_some()
     }
 
     /// Advances to the first request that the device has not completed.
@@ -244,7 +232,7 @@ impl WorkQueue for SendCompletions {
         let is_outstanding =
             number.wrapping_sub(self.completed) < tail.wrapping_sub(self.completed);
         if !is_outstanding || self.outcome(number).is_some() {
-            return self.record_late(credits, number);
+            return self.late.complete(credits, number);
         }
         self.set_outcome(number, Outcome::of(wc));
         if self.individually {
@@ -300,19 +288,16 @@ impl WorkQueue for SendCompletions {
             keeps_entry: true,
             ..Outcome::of(&flushed(self.number))
         });
-        self.flushed.extend(numbers);
+        self.late.flush(numbers);
     }
 
     fn discard(&mut self, credits: &CqCredits) {
         let taken = self.pop_all(credits);
-        self.discarded.extend(taken);
+        self.late.discard(taken);
     }
 
     fn take_all(&mut self, credits: &CqCredits) -> Vec<(WorkId, SgList)> {
-        for _ in std::mem::take(&mut self.flushed) {
-            credits.release(1);
-        }
-        let mut all = std::mem::take(&mut self.discarded);
+        let mut all = self.late.take_all(credits);
         all.extend(self.pop_all(credits));
         if all.is_empty() {
             return Vec::new();
@@ -403,8 +388,8 @@ mod tests {
             let mut ring = device.ring(2);
             let (completions, mut taken) = (&mut self.completions, Vec::new());
             let mut take = |is_closed: bool| {
-                let take = |places: &mut Spare<'_>| {
-                    completions.take_next(index, &mut ring, places, || is_closed)
+                let take = |slots: &mut Spare<'_>| {
+                    completions.take_next(index, &mut ring, slots, || is_closed)
                 };
                 let (count, taken) = append(&mut taken, 2, take);
                 assert_eq!(count, taken as usize);

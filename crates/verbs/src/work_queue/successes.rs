@@ -4,7 +4,7 @@ use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
 
 use super::posted_ring::Consumer;
 use crate::completion::{Completion, Report, WorkId};
-use crate::completion_queue::{Place, Places};
+use crate::completion_queue::{OutputSlot, OutputSlots};
 use crate::provider::CompletionRing;
 use crate::request_id::{QueueIndex, RequestId};
 
@@ -19,9 +19,9 @@ pub(super) struct Owner {
     pub(super) qp_number: u32,
 }
 
-/// Takes completions from the device and puts what is to be reported into `places`, as long as
+/// Takes completions from the device and puts what is to be reported into `slots`, as long as
 /// each is of the oldest request, has succeeded, and `is_next`: it is all there is to report; and
-/// there is a place for it. Returns how many. `is_closed` says whether what was read from the ring
+/// there is a slot for it. Returns how many. `is_closed` says whether what was read from the ring
 /// is not the device's.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the path of each completion")]
@@ -29,7 +29,7 @@ pub(super) fn take_successes<R>(
     posted: &mut Consumer<R>,
     owner: Owner,
     ring: &mut impl CompletionRing,
-    places: &mut impl Places,
+    slots: &mut impl OutputSlots,
     is_closed: impl Fn() -> bool,
     is_next: impl Fn(&R) -> bool,
     report: impl Fn(&WorkCompletion) -> Report,
@@ -40,7 +40,7 @@ pub(super) fn take_successes<R>(
         qp_number,
     } = owner;
     let mut taken = 0;
-    while let Some(place) = places.next() {
+    while let Some(slot) = slots.next() {
         let Some((oldest, wc)) = ring.oldest() else {
             break;
         };
@@ -59,7 +59,7 @@ pub(super) fn take_successes<R>(
             break;
         }
         request.take(|sg_list, _| {
-            place.put(Completion {
+            slot.put(Completion {
                 work: WorkId { queue, number },
                 sg_list,
                 qp_number,

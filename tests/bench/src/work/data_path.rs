@@ -25,12 +25,12 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "post-send",
         peer: PeerKind::Sink,
-        run: |target, count, meter| sends(target, count, meter, Measured::Posts),
+        run: |target, count, meter| sends(target, count, meter, MeasuredCall::Posts),
     },
     Workload {
         name: "poll-send",
         peer: PeerKind::Sink,
-        run: |target, count, meter| sends(target, count, meter, Measured::Polls),
+        run: |target, count, meter| sends(target, count, meter, MeasuredCall::Polls),
     },
     Workload {
         name: "poll-sends",
@@ -69,13 +69,18 @@ fn connect(target: Target) -> anyhow::Result<CmConnection<QueuePair>> {
 
 /// What of sending messages is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Measured {
+enum MeasuredCall {
     Posts,
     Polls,
 }
 
 /// Sends messages in batches; measures each post or each poll.
-fn sends(target: Target, count: u32, meter: &mut Meter, measured: Measured) -> anyhow::Result<()> {
+fn sends(
+    target: Target,
+    count: u32,
+    meter: &mut Meter,
+    measured: MeasuredCall,
+) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let completions = queue_pair.send_queue();
@@ -86,15 +91,15 @@ fn sends(target: Target, count: u32, meter: &mut Meter, measured: Measured) -> a
     for _ in 0..count as usize / BATCH {
         for buffer in buffers.drain(..) {
             match measured {
-                Measured::Posts => meter.section(1, || post_send(queue_pair, buffer))?,
-                Measured::Polls => post_send(queue_pair, buffer)?,
+                MeasuredCall::Posts => meter.section(1, || post_send(queue_pair, buffer))?,
+                MeasuredCall::Polls => post_send(queue_pair, buffer)?,
             }
         }
         thread::sleep(PAUSE);
         while buffers.len() < BATCH {
             let polled = match measured {
-                Measured::Posts => poll_send(completions)?,
-                Measured::Polls => meter.section(1, || poll_send(completions))?,
+                MeasuredCall::Posts => poll_send(completions)?,
+                MeasuredCall::Polls => meter.section(1, || poll_send(completions))?,
             };
             if polled.is_none() {
                 // The device is slow.

@@ -171,7 +171,7 @@ fn a_group_stops_connections_of_before_and_after() {
 /// The kernel does not disconnect if it finds that the peer's address has moved
 /// (`cma_netevent_work_handler`).
 #[test]
-fn a_peer_that_has_become_unreachable_ends_what_is_under_way() {
+fn a_peer_that_has_become_unreachable_ends_what_is_in_flight() {
     let mut hosts = Hosts::roce();
     let (instead_of, event) = (EventNumber::DISCONNECTED, EventNumber::UNREACHABLE);
     let channel = address_change::channel(&hosts.client, instead_of, event);

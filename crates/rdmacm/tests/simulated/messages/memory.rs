@@ -35,7 +35,7 @@ fn memory_is_read_and_written() {
 }
 
 #[test]
-fn many_reads_are_under_way() {
+fn many_reads_are_in_flight() {
     for hosts in Hosts::each() {
         let (near, far) = hosts.connect();
         hosts.fabric.set_delay(SECOND);

@@ -10,7 +10,7 @@ const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_WRITE);
 
 #[test]
-fn transfers_of_all_kinds_are_under_way_at_once() {
+fn transfers_of_all_kinds_are_in_flight_at_once() {
     let hosts = Hosts::roce();
     let (near, far) = hosts.connect();
     let region = far.expose(16, ALL).unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm::tokio::RdmaListener;
+use rdmacm_sim::{Fabric, MessageKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
@@ -79,6 +80,29 @@ async fn they_do_not_hold_up_another_that_accepts() {
         gone.abort();
         driving.abort();
     }
+}
+
+/// Nor one that has polled after it, once a handshake has begun.
+#[tokio::test(start_paused = true)]
+async fn they_do_not_hold_up_another_that_accepted_before() {
+    let mut tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let driving = drive(&tasks.server_node).await;
+    let (unused, _) = tasks.listen();
+    let unused = RdmaListener::new(unused, small());
+    let listener = Arc::new(std::mem::replace(&mut tasks.listener, unused));
+    let waiting = Arc::clone(&listener);
+    let waiting = begin(async move { waiting.accept().await }).await;
+    let polled = Arc::clone(&listener);
+    let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+    tasks.client.drop_next(MessageKind::ReadyToUse, 1);
+    let _silent = tasks.connector().connect_stream(small()).await.unwrap();
+    let connecting = tasks.connector().connect_stream(small());
+    let accepting = timeout(SECOND, waiting);
+    let (connected, accepted) = tokio::join!(connecting, accepting);
+    accepted.unwrap().unwrap().unwrap();
+    connected.unwrap();
+    gone.abort();
+    driving.abort();
 }
 
 /// One that still waits polls again.
