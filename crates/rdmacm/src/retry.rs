@@ -67,8 +67,8 @@ impl RetryPolicy {
     /// Ends the attempt at each address after this time, and tries again once all have failed.
     /// A RoCE or InfiniBand peer whose backlog is full drops requests without a reply, and the
     /// kernel repeats a request only after more than four seconds; a limit of a second is
-    /// faster. It does not limit lookups: the first may take until the deadline, and each later one
-    /// a second.
+    /// faster. It does not limit lookups: one may take until the deadline, or a second once addresses
+    /// are known.
     #[must_use]
     pub const fn attempt_limit(mut self, limit: Duration) -> Self {
         self.attempt_limit = Some(limit);
@@ -81,7 +81,7 @@ impl RetryPolicy {
 
     /// The pause before the next attempt; `None` if there is none.
     pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
-        // A lookup has no limit of its own, and a list does not change.
+        // The limit is not that of lookups, and a list does not change.
         let is_limited = self.attempt_limit.is_some() && error.stage() != Stage::LookUp;
         let cut_short = is_limited && error.is_timeout();
         if made >= self.attempts || !(error.is_retryable() || cut_short) {

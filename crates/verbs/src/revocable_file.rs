@@ -14,8 +14,9 @@ use std::fmt;
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use parking_lot::{Condvar, Mutex};
+// Not of parking_lot, which has a table of sleeping threads: a forked child inherits it without the
+// threads.
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// An open file, until it is closed. Closing waits for the calls that are using it, and later
 /// calls find it closed: no descriptor is used after the kernel may have reused its number.
@@ -78,22 +79,23 @@ impl<F> RevocableFile<F> {
     fn find_closed(&self) {
         drop(User(self));
         if self.users.load(Ordering::Relaxed) & ABANDONED == 0 {
-            drop(self.closing.lock());
+            drop(lock(&self.closing));
         }
     }
 
     /// Closes it after a last use; `None` if it is closed already.
     pub(crate) fn close<T>(&self, last: impl FnOnce(&F) -> T) -> Option<T> {
         // One that finds it closed returns after it was closed.
-        let _closing = self.closing.lock();
+        let _closing = lock(&self.closing);
         if self.users.fetch_or(CLOSED, Ordering::Relaxed) & CLOSED != 0 {
             return None;
         }
-        let mut draining = self.draining.lock();
+        let mut draining = lock(&self.draining);
         // Acquire: what the users did is done. Those that come and find it closed only count
         // themselves in and out.
         while self.users.load(Ordering::Acquire) != CLOSED {
-            self.drained.wait(&mut draining);
+            let drained = self.drained.wait(draining);
+            draining = drained.unwrap_or_else(PoisonError::into_inner);
         }
         drop(draining);
         let file = self.file.get();
@@ -122,7 +124,7 @@ impl<F> RevocableFile<F> {
     #[inline(never)]
     fn wake_closing(&self) {
         // The closing thread has either seen this user leave, or waits and is woken.
-        drop(self.draining.lock());
+        drop(lock(&self.draining));
         self.drained.notify_all();
     }
 }
@@ -134,6 +136,10 @@ impl<F> Drop for RevocableFile<F> {
             unsafe { ManuallyDrop::drop(self.file.get_mut()) };
         }
     }
+}
+
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One that was counted.

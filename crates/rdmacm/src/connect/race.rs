@@ -12,8 +12,8 @@ use crate::event_loop::{EventLoop, sleep_until};
 /// Starts each attempt when it is its turn: `stagger` after the one before, or as soon as that one
 /// has failed. Returns the first success; the other attempts are dropped, which cancels them. If
 /// all fail, returns the error of the one that came furthest, of several the last: the first is
-/// mostly of an address family that the network does not have. But a rejection says more than what
-/// comes after it. `None` if there is none to start.
+/// mostly of an address family that the network does not have. But a rejection counts rather
+/// than a later failure that is none. `None` if there is none to start.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     stagger: Duration,
@@ -70,7 +70,9 @@ fn poll_any<T, F: Future<Output = Result<T>>>(
 fn furthest(one: Option<Error>, other: Error) -> Error {
     match one {
         Some(one) if one.stage() > other.stage() => one,
-        Some(one) if one.stage() == other.stage() && one.is_rejected() => one,
+        Some(one) if one.stage() == other.stage() && one.is_rejected() && !other.is_rejected() => {
+            one
+        }
         _ => other,
     }
 }

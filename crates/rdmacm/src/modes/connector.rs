@@ -131,8 +131,8 @@ impl Connector {
     }
 
     /// Connects from an address that this RDMA device serves, those of VLANs and bonds on top of
-    /// its network interface included. Finding it takes a few commands for each interface of this
-    /// host.
+    /// its network interface included. Finding it takes at most a few commands for each address of
+    /// this host.
     #[must_use]
     pub fn from_device(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Device(name.into());

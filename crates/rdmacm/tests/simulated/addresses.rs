@@ -2,11 +2,12 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
 use std::time::Duration;
 
 use rdmacm::addrinfo::{AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
 use rdmacm::core::{CommandNumber, Deadline};
-use rdmacm::{Cause, Connector, DatagramSocket, Error, Node, RdmaDatagram, Result};
+use rdmacm::{Cause, Connector, DatagramSocket, Error, Listener, Node, RdmaDatagram, Result};
 use rdmacm::{RetryPolicy, STAGGER, Stage};
 use rdmacm_sim::{Adapter, Fabric};
 
@@ -159,6 +160,27 @@ fn a_rejection_counts_rather_than_a_timeout_after_it() {
     two.other.set_responding(false);
     let error = two.connect().unwrap_err();
     assert!(error.is_rejected(), "{error}");
+}
+
+/// It is final, and that nobody listens at another address is not.
+#[test]
+fn a_rejection_by_a_program_counts_rather_than_one_before_it() {
+    for two in TwoAddresses::each() {
+        let server = node(&two.other);
+        let listener = Listener::options().with_node(&server);
+        let listener = listener.bind((two.other.address().unwrap(), PORT)).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let incoming = listener.accept(None).unwrap();
+                incoming.reject(b"version 2").unwrap();
+            });
+            let connector = Connector::new("storage-7:7471").with_node(&two.client);
+            let connector = connector.retry(RetryPolicy::until_deadline());
+            let error = connector.connect_with(&two.hosts.client_pairs).unwrap_err();
+            assert!(error.private_data().starts_with(b"version 2"), "{error}");
+            assert_eq!(error.attempts(), 1);
+        });
+    }
 }
 
 #[test]
