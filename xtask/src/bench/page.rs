@@ -118,20 +118,29 @@ fn plot(group: Group, results: &Results, rows: &[&Row]) -> String {
     Plot::new(title, quantity, results, rows).to_string()
 }
 
-/// Why cells are empty for which there is a workload.
+/// Why cells are empty, or of fewer rounds, for which there is a workload.
 fn failures(results: &Results) -> String {
     if results.failures.is_empty() {
         return String::new();
     }
     let mut text =
-        "\n## Not measured\n\nThese failed in this run, by library and workload:\n".to_owned();
+        "\n## Not measured\n\nRounds that failed are not in the tables, by library and workload:\n"
+            .to_owned();
     // Mostly the same ones in each round.
     let mut known = HashSet::new();
-    for failure in results.failures.iter().filter(|one| known.insert(*one)) {
-        let words: Vec<_> = failure.split_whitespace().collect();
-        text.extend(["\n- ", &words.join(" ")]);
+    for failure in results.failures.iter().map(|one| reason(one)) {
+        if known.insert(failure.clone()) {
+            text.extend(["\n- ", &failure]);
+        }
     }
     text + "\n"
+}
+
+/// In one line, and without the backtrace, which names paths of one machine.
+fn reason(failure: &str) -> String {
+    let reason = failure.split("Stack backtrace:").next().unwrap_or_default();
+    let words: Vec<_> = reason.split_whitespace().collect();
+    words.join(" ")
 }
 
 fn rows(results: &Results, group: Group) -> impl Iterator<Item = &Row> {
@@ -253,6 +262,13 @@ mod tests {
 {"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"time","round":0,"operations":2,"nanoseconds":2000,"allocations":2,"live_bytes":0,"resident_bytes":0}
 {"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"calls","operations":2,"calls":12,"by_name":{"write":12},"allocations":2}
 "#;
+
+    #[test]
+    fn a_failure_is_one_line_without_paths_of_a_machine() {
+        let failure =
+            "C siw/id: exit status: 1: Error: refused\n\nStack backtrace:\n   0: at /home/x";
+        assert_eq!(reason(failure), "C siw/id: exit status: 1: Error: refused");
+    }
 
     fn results() -> Results {
         let lines = LINES.lines().filter(|line| !line.is_empty());

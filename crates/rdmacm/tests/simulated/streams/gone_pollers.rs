@@ -1,10 +1,12 @@
 //! Tasks that have polled a stream and do not poll it again.
 
+use std::io;
 use std::sync::Arc;
 
 use rdmacm::tokio::RdmaListener;
 use rdmacm_sim::{Fabric, MessageKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::readiness::fill;
@@ -61,22 +63,32 @@ async fn they_do_not_hold_up_another_writer() {
     }
 }
 
+/// The listener, in a form that tasks share.
+fn take_listener(tasks: &mut Tasks) -> Arc<RdmaListener> {
+    let (unused, _) = tasks.listen();
+    let unused = RdmaListener::new(unused, small());
+    Arc::new(std::mem::replace(&mut tasks.listener, unused))
+}
+
+/// Connects to a task that accepts, which must not take long.
+async fn connect_to<T>(tasks: &Tasks, accepting: JoinHandle<io::Result<T>>) {
+    let connecting = tasks.connector().connect_stream(small());
+    let accepting = timeout(SECOND, accepting);
+    let (connected, accepted) = tokio::join!(connecting, accepting);
+    accepted.unwrap().unwrap().unwrap();
+    connected.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn they_do_not_hold_up_another_that_accepts() {
     for mut tasks in Tasks::each() {
         let driving = drive(&tasks.server_node).await;
-        let (unused, _) = tasks.listen();
-        let unused = RdmaListener::new(unused, small());
-        let listener = Arc::new(std::mem::replace(&mut tasks.listener, unused));
+        let listener = take_listener(&mut tasks);
         let polled = Arc::clone(&listener);
         let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
         let waiting = Arc::clone(&listener);
         let waiting = begin(async move { waiting.accept().await }).await;
-        let connecting = tasks.connector().connect_stream(small());
-        let accepting = timeout(SECOND, waiting);
-        let (connected, accepted) = tokio::join!(connecting, accepting);
-        accepted.unwrap().unwrap().unwrap();
-        connected.unwrap();
+        connect_to(&tasks, waiting).await;
         gone.abort();
         driving.abort();
     }
@@ -87,20 +99,14 @@ async fn they_do_not_hold_up_another_that_accepts() {
 async fn they_do_not_hold_up_another_that_accepted_before() {
     let mut tasks = Tasks::new(Fabric::roce(["client", "server"]));
     let driving = drive(&tasks.server_node).await;
-    let (unused, _) = tasks.listen();
-    let unused = RdmaListener::new(unused, small());
-    let listener = Arc::new(std::mem::replace(&mut tasks.listener, unused));
+    let listener = take_listener(&mut tasks);
     let waiting = Arc::clone(&listener);
     let waiting = begin(async move { waiting.accept().await }).await;
     let polled = Arc::clone(&listener);
     let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
     tasks.client.drop_next(MessageKind::ReadyToUse, 1);
     let _silent = tasks.connector().connect_stream(small()).await.unwrap();
-    let connecting = tasks.connector().connect_stream(small());
-    let accepting = timeout(SECOND, waiting);
-    let (connected, accepted) = tokio::join!(connecting, accepting);
-    accepted.unwrap().unwrap().unwrap();
-    connected.unwrap();
+    connect_to(&tasks, waiting).await;
     gone.abort();
     driving.abort();
 }
