@@ -1,15 +1,15 @@
 //! What messages, byte streams, datagrams and endpoints share.
 
 mod closed;
+mod completion_errors;
 mod device;
-mod errors;
 mod failure;
 mod keep_alive;
 mod retries;
 
 pub(crate) use closed::{flush_closed, note_closed};
+pub(crate) use completion_errors::failed_request;
 pub(crate) use device::{CompletionHandler, Devices, OpenDevice, Side, open_context, readiness};
-pub(crate) use errors::{device_error, failed_request, queue_pair_error};
 pub(crate) use failure::Failure;
 pub(crate) use keep_alive::KeepAlive;
 pub(crate) use retries::{limit_attr_retries, limit_retries};

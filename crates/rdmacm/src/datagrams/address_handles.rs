@@ -6,7 +6,6 @@ use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
 use crate::attempt::Attempt;
-use crate::data::device_error;
 use crate::error::Cause;
 use crate::neighbours::{NeighbourLookup, Path};
 use crate::newest::Newest;
@@ -44,7 +43,7 @@ impl AddressHandles {
                 lookup.finish(attempt).await?;
             }
         }
-        let handle = domain.create_address_handle(attr).map_err(device_error)?;
+        let handle = domain.create_address_handle(attr).map_err(Cause::device)?;
         let evicted = self.handles().insert(key, handle.clone());
         // Without the lock: destroying the last reference is a system call.
         drop(evicted);

@@ -11,7 +11,6 @@ use super::address::DatagramAddr;
 use super::socket::Socket;
 use crate::attempt::Attempt;
 use crate::connect::wait_for_event;
-use crate::data::device_error;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
@@ -168,7 +167,7 @@ impl Socket {
             let (gid, lid) = group(&addr);
             if let Err(error) = self.queue_pair.queue_pair().attach(gid, lid) {
                 drop(members);
-                return Err(self.fail(attempt, stage, device_error(error)));
+                return Err(self.fail(attempt, stage, Cause::device(error)));
             }
         }
         members.push(member);
@@ -189,7 +188,7 @@ impl Socket {
         };
         let detached = member.detach(self.queue_pair.queue_pair());
         let left = member.membership.leave();
-        detached.map_err(|error| self.fail(attempt, stage, device_error(error)))?;
+        detached.map_err(|error| self.fail(attempt, stage, Cause::device(error)))?;
         left.map_err(|error| self.fail(attempt, stage, error.into()))
     }
 }

@@ -13,7 +13,7 @@ use super::groups::Groups;
 use super::path_addresses::PathAddresses;
 use super::service::Service;
 use crate::attempt::Attempt;
-use crate::data::{OpenDevice, device_error};
+use crate::data::OpenDevice;
 use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventQueue, ManagedId};
 use crate::messages::{MessageOptions, MessageQueuePair};
@@ -129,9 +129,9 @@ fn create_queue_pair(
     let addresses = id.addresses()?;
     let missing = || Cause::QueuePair(io::ErrorKind::NotFound.into());
     let device = addresses.device.ok_or_else(missing)?;
-    let device = OpenDevice::open(&attempt.event_loop, device).map_err(device_error)?;
+    let device = OpenDevice::open(&attempt.event_loop, device).map_err(Cause::device)?;
     let port = addresses.port_number;
-    let port_attr = device.context().port(port).map_err(device_error)?;
+    let port_attr = device.context().port(port).map_err(Cause::device)?;
     let mtu = port_attr.active_mtu;
     let longest = mtu.bytes().ok_or_else(missing)? as usize;
     let options = MessageOptions::new()
@@ -141,16 +141,16 @@ fn create_queue_pair(
     options.check().map_err(Cause::QueuePair)?;
     let now = attempt.event_loop.now();
     let queue_pair =
-        MessageQueuePair::new(&device, QpType::UD, options, now).map_err(device_error)?;
+        MessageQueuePair::new(&device, QpType::UD, options, now).map_err(Cause::device)?;
     id.with_queue_pair(queue_pair.queue_pair())
         .ready_to_send()?;
-    queue_pair.post_receives().map_err(device_error)?;
+    queue_pair.post_receives().map_err(Cause::device)?;
     let local = local(id, device.context(), port)?;
     Ok((queue_pair, local, longest))
 }
 
 fn local(id: &IdHandle, context: &Context, port: u8) -> Result<Local, Cause> {
-    let gids = context.gids(port).map_err(device_error)?;
+    let gids = context.gids(port).map_err(Cause::device)?;
     let own = id.gids()?.source;
     let speaks_v2 = |kind: Option<&str>| kind == Some("RoCE v2");
     let of_own = || gids.iter().filter(|entry| entry.gid == own);

@@ -9,7 +9,6 @@ use super::address::DatagramAddr;
 use super::datagram::Datagram;
 use super::socket::Socket;
 use crate::attempt::Attempt;
-use crate::data::device_error;
 use crate::error::{Cause, Result, Target};
 use crate::messages::{Destination, Interest, MessageQueuePair};
 use crate::stage::Stage;
@@ -80,7 +79,7 @@ impl Socket {
         let posted = self
             .queue_pair
             .post_copy(reservation, operation, slices, Some(to));
-        posted.map_err(device_error)
+        posted.map_err(Cause::device)
     }
 
     /// Why nothing more can be transferred.

@@ -7,7 +7,7 @@ use rdmacm_core::{EventKind, IdHandle};
 
 use super::socket::Socket;
 use crate::attempt::Attempt;
-use crate::data::{Failure, device_error, failed_request, note_closed};
+use crate::data::{Failure, failed_request, note_closed};
 use crate::error::{Cause, Error};
 use crate::event_loop::{QueuedEvent, WaitSource, wait_for};
 use crate::messages::{Interest, State};
@@ -68,7 +68,7 @@ impl Socket {
         }
         self.queue_pair.poll_with(|state| {
             let cause = match (state.failure(), closed) {
-                (Some(Failure::Device(error)), _) => Some(device_error(error.clone())),
+                (Some(Failure::Device(error)), _) => Some(Cause::device(error.clone())),
                 (_, Some(kind)) => Some(Cause::SocketClosed(kind)),
                 (Some(Failure::Request(error)), None) => {
                     Some(Cause::Request(failed_request(error)))

@@ -9,7 +9,7 @@ use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::attempt::Attempt;
 use crate::connection::Established;
-use crate::data::{Side, device_error, flush_closed, note_closed, readiness};
+use crate::data::{Side, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};
 use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
 use crate::stage::Stage;
@@ -93,9 +93,9 @@ impl WaitSource for CompletionSource<'_> {
         match self.queue().poll() {
             Ok(Some(completion)) => return Some(Ok(completion)),
             Ok(None) => {}
-            Err(error) => return Some(Err(device_error(error))),
+            Err(error) => return Some(Err(Cause::device(error))),
         }
-        let failure = self.failure.take().map(device_error);
+        let failure = self.failure.take().map(Cause::device);
         if failure.is_none() && closed.is_some() && self.outstanding() > 0 {
             return None;
         }

@@ -168,9 +168,31 @@ impl Cause {
         match error.downcast::<core::Error>() {
             Ok(refused) => refused.into(),
             #[cfg(feature = "verbs")]
-            Err(error) => crate::data::queue_pair_error(error),
+            Err(error) => Self::verbs_queue_pair(error),
             #[cfg(not(feature = "verbs"))]
             Err(error) => Self::QueuePair(error),
+        }
+    }
+
+    /// As [`queue_pair`](Self::queue_pair): what the device has refused, or else the error.
+    #[cfg(feature = "verbs")]
+    fn verbs_queue_pair(error: io::Error) -> Self {
+        match error.downcast::<rdmacm_verbs::Error>() {
+            Ok(refused) if refused.raw_os_error().is_some() || refused.is_gone() => {
+                Self::device(refused)
+            }
+            Ok(invalid) => Self::QueuePair(invalid.into()),
+            Err(error) => Self::QueuePair(error),
+        }
+    }
+
+    /// A refusal of the verbs layer.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn device(error: rdmacm_verbs::Error) -> Self {
+        let errno = error.raw_os_error();
+        Self::Device {
+            error: error.into(),
+            errno,
         }
     }
 }

@@ -17,7 +17,7 @@ use super::waiters::Interest;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
-use crate::data::{Failure, device_error, flush_closed, note_closed};
+use crate::data::{Failure, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
@@ -77,7 +77,7 @@ impl MessageConnection {
         self.end_polling(Interest::Arrival);
         self.end_polling(Interest::Room);
         let watched = self.queue_pair.device().watch_on(to);
-        watched.map_err(|error| failed(device_error(error)))?;
+        watched.map_err(|error| failed(Cause::device(error)))?;
         let migrated = self.established.id.migrate(to);
         migrated.map_err(|error| failed(error.into()))
     }
@@ -351,7 +351,7 @@ impl MessageConnection {
                 queue_pair.fail(Failure::Refused(error));
                 Ok(false)
             }
-            Err(error) => Err(device_error(error)),
+            Err(error) => Err(Cause::device(error)),
         }
     }
 
@@ -368,7 +368,7 @@ impl MessageConnection {
                 return Some(Ok(()));
             }
             match (state.failure(), status) {
-                (Some(Failure::Device(error)), _) => Some(Err(device_error(error.clone()))),
+                (Some(Failure::Device(error)), _) => Some(Err(Cause::device(error.clone()))),
                 (_, Status::Closed(cause)) if state.is_flushed(last) => Some(Err(cause)),
                 _ => None,
             }
@@ -438,7 +438,7 @@ impl MessageConnection {
 
     fn unregistered(&self, error: rdmacm_verbs::Error) -> Error {
         let attempt = self.attempt(Deadline::Never);
-        self.fail(&attempt, Stage::Register, device_error(error))
+        self.fail(&attempt, Stage::Register, Cause::device(error))
     }
 }
 

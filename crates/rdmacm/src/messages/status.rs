@@ -1,7 +1,7 @@
 //! Whether a connection can transfer.
 
 use crate::close_reason::CloseReason;
-use crate::data::{Failure, device_error, failed_request};
+use crate::data::{Failure, failed_request};
 use crate::error::Cause;
 
 /// Whether a connection can transfer.
@@ -23,7 +23,7 @@ impl Status {
     ) -> Self {
         match (failure, closed) {
             (Some((Failure::Device(error), _)), _)
-            | (Some((Failure::Refused(error), true)), None) => Self::Closed(device_error(error)),
+            | (Some((Failure::Refused(error), true)), None) => Self::Closed(Cause::device(error)),
             (Some((Failure::Request(error), true)), _) => {
                 Self::Closed(Cause::Request(failed_request(&error)))
             }

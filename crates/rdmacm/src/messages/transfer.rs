@@ -12,7 +12,7 @@ use super::status::Status;
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
 use crate::attempt::Attempt;
-use crate::data::{Failure, device_error, failed_request};
+use crate::data::{Failure, failed_request};
 use crate::error::Cause;
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -140,7 +140,7 @@ impl MessageConnection {
             self.queue_pair().fail(Failure::Refused(error));
             None
         } else {
-            Some(device_error(error))
+            Some(Cause::device(error))
         };
         Err(Box::new(Refused { transfer, cause }))
     }

@@ -9,7 +9,7 @@ use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
 use crate::attempt::Attempt;
 use crate::connection::Established;
-use crate::data::{Devices, OpenDevice, device_error, limit_retries};
+use crate::data::{Devices, OpenDevice, limit_retries};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::messages::{
@@ -194,7 +194,12 @@ impl Node {
             .and_then(|device| device.context().create_protection_domain());
         domain.map_err(|error| {
             let target = Target::device_name(&device.name);
-            Error::with_target(Stage::Register, target, Duration::ZERO, device_error(error))
+            Error::with_target(
+                Stage::Register,
+                target,
+                Duration::ZERO,
+                Cause::device(error),
+            )
         })
     }
 }
@@ -219,5 +224,5 @@ fn protection_domain(
     let device = addresses.device.ok_or_else(|| failed(Cause::PeerGone))?;
     let domain = OpenDevice::open(event_loop, device)
         .and_then(|device| device.context().create_protection_domain());
-    domain.map_err(|error| failed(device_error(error)))
+    domain.map_err(|error| failed(Cause::device(error)))
 }

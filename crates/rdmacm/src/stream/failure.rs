@@ -3,7 +3,7 @@
 use rdmacm_rsocket::ProtocolError;
 use rdmacm_verbs::Error;
 
-use crate::data::{Failure, device_error, failed_request};
+use crate::data::{Failure, failed_request};
 use crate::error::Cause;
 
 /// Why nothing more can be transferred.
@@ -39,7 +39,7 @@ impl StreamFailure {
             Self::Protocol(error) => Cause::Protocol(*error),
             Self::Aborted => Cause::Aborted,
             Self::Requests(Failure::Request(error)) => Cause::Request(failed_request(error)),
-            Self::Requests(Failure::Device(error)) => device_error(error.clone()),
+            Self::Requests(Failure::Device(error)) => Cause::device(error.clone()),
             Self::Requests(Failure::Flushed | Failure::Refused(_)) => Cause::PeerGone,
         }
     }

@@ -7,7 +7,6 @@ use rdmacm_verbs::RemoteAccessRegion;
 
 use super::connection::StreamConnection;
 use super::status::StreamInterest;
-use crate::data::device_error;
 use crate::error::{Cause, Result};
 use crate::stage::Stage;
 
@@ -23,7 +22,7 @@ impl StreamConnection {
             return Err(fail(Cause::NoMapEntry).into());
         }
         let memory = self.queue_pair().expose(length);
-        let memory = memory.map_err(|error| fail(device_error(error)))?;
+        let memory = memory.map_err(|error| fail(Cause::device(error)))?;
         let mut map = || self.transfer(|| self.queue_pair().map(&memory, offset));
         self.progress(Stage::Register, &mut map).await?;
         Ok(memory)

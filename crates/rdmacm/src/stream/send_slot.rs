@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use rdmacm_verbs::Buffer;
 
 use super::connection::StreamConnection;
-use crate::data::device_error;
+use crate::error::Cause;
 use crate::stage::Stage;
 
 /// Memory for the next bytes of a stream, from [`RdmaStream::reserve`](crate::RdmaStream::reserve):
@@ -73,7 +73,7 @@ impl StreamConnection {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let made = self.queue_pair().make_send_buffers();
-        made.map_err(|error| self.fail_at_once(Stage::Register, device_error(error)))?;
+        made.map_err(|error| self.fail_at_once(Stage::Register, Cause::device(error)))?;
         let mut buffer = None;
         let mut reserve = || self.transfer(|| self.queue_pair().reserve(&mut buffer, bytes));
         let length = self.progress(Stage::Send, &mut reserve).await?;
