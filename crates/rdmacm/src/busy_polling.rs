@@ -13,13 +13,10 @@ pub(crate) const BUSY_POLL: Duration = Duration::from_micros(500);
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How many looks follow each other without a system call: what comes within a microsecond
-/// costs none.
-const LOOKS: u64 = 4;
-/// How often the processor pauses between two of them: others need the bus.
-const PAUSES: u32 = 8;
+/// How many pauses come before the first system call: what comes within a microsecond needs none.
+const PAUSES: u32 = 4;
 /// After how many looks come a poll in any case, and a look at the clock.
-const LOOKS_BY_POLL: u64 = 8;
+const LOOKS_BY_POLL: u32 = 16;
 
 /// Whether polling before sleeping is worth it on a connection.
 ///
@@ -33,9 +30,9 @@ pub(crate) struct BusyPolling {
 }
 
 impl BusyPolling {
-    /// Polls until there is something, for `time` at most, and not after `is_over`. Between two
-    /// polls it looks whether something `has_come`, which costs less, and need not find all that
-    /// a poll finds.
+    /// Polls until there is something, for `time` at most, and not after `is_over`, for a caller
+    /// who has looked just now. Between two polls it looks whether something `has_come`, which
+    /// costs less, and need not find all that a poll finds.
     pub(crate) fn poll<T>(
         &self,
         time: Duration,
@@ -47,27 +44,29 @@ impl BusyPolling {
             return None;
         }
         let mut start = None;
-        let mut looks = 0_u64;
-        while looks % LOOKS_BY_POLL != 0 || !is_over() {
-            looks += 1;
-            let is_due = looks % LOOKS_BY_POLL == 0;
-            if is_due || has_come() {
-                let polled = poll();
-                if polled.is_some() {
-                    self.misses.store(0, Ordering::Relaxed);
-                    return polled;
+        let mut pauses = PAUSES;
+        while !is_over() {
+            for _ in 1..LOOKS_BY_POLL {
+                if pauses > 0 {
+                    pauses -= 1;
+                    pause();
+                } else {
+                    // A device in software needs a processor to bring what is awaited.
+                    yield_now();
+                }
+                if has_come() {
+                    break;
                 }
             }
-            if looks <= LOOKS {
-                (0..PAUSES).for_each(|_| spin_loop());
-                continue;
+            let polled = poll();
+            if polled.is_some() {
+                self.misses.store(0, Ordering::Relaxed);
+                return polled;
             }
-            if is_due && start.get_or_insert_with(Instant::now).elapsed() >= time {
+            if start.get_or_insert_with(Instant::now).elapsed() >= time {
                 self.missed();
                 break;
             }
-            // A device in software needs a processor to bring what is awaited.
-            yield_now();
         }
         None
     }
@@ -90,6 +89,16 @@ impl BusyPolling {
             self.skips.store(skips.min(MAX_SKIPPED), Ordering::Relaxed);
         }
     }
+}
+
+/// Pauses the processor between two looks: others need the bus.
+#[inline]
+fn pause() {
+    // No loop, which costs more than the pauses.
+    spin_loop();
+    spin_loop();
+    spin_loop();
+    spin_loop();
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use transfer_error::TransferError;
 
 pub(crate) use connection::MessageConnection;
 pub(crate) use factory::MessageQueuePairFactory;
-pub(crate) use queue_pair::{Destination, MessageQueuePair};
+pub(crate) use queue_pair::{Destination, MessageQueuePair, ReturnedMemory};
 pub(crate) use state::{Arrival, State};
 pub(crate) use transfer::{NewTransfer, StartedTransfer};
 pub(crate) use waiters::Interest;

@@ -1,6 +1,7 @@
 //! Completion queues.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq};
@@ -10,7 +11,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
-use crate::provider::CompletionRing;
+use crate::provider::{CompletionHint, CompletionRing};
 use crate::token::Token;
 
 mod credits;
@@ -57,6 +58,11 @@ struct Created {
     /// How often `next` polls before it sleeps.
     polls: u32,
     mark: ProcessMark,
+    /// Of the ring that it was created with.
+    hint: Option<CompletionHint>,
+    /// The place of the next completion, if the hint needs it.
+    next_place: AtomicU32,
+    is_resized: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -114,6 +120,9 @@ impl CompletionQueue {
             leader: LeaderElection::default(),
             polls,
             mark: uverbs.mark(),
+            hint: ring.hint(),
+            next_place: AtomicU32::new(0),
+            is_resized: AtomicBool::new(false),
             state: Mutex::new(State::new(ring)),
         }));
         if holds < entries {
@@ -166,6 +175,7 @@ impl CompletionQueue {
             let reason = "more completions than that may still come";
             return Err(Error::invalid(operation, reason));
         }
+        self.0.is_resized.store(true, Ordering::Relaxed);
         let uverbs = self.context().uverbs();
         let resized = state.ring.resize(uverbs, self.0.handle, entries);
         let entries = if resized.is_ok() {

@@ -106,7 +106,7 @@ pub use memory::{Buffer, RawRegion, RemoteAccessRegion, RemoteMemory, SgList, Sg
 pub use operation::Operation;
 pub use port::PortAttr;
 pub use protection_domain::ProtectionDomain;
-pub use queue_pair::{QpCaps, QpOptions, QueuePair};
+pub use queue_pair::{QpCaps, QpOptions, QueuePair, QueuedSend};
 pub use rdmacm_abi::uverbs::{AsyncEventKind, CommandNumber, WcOpcode, WcStatus, WrOpcode};
 pub use request::{SendOperation, SendRequest};
 pub use shared_receive_queue::{SharedReceiveQueue, SrqOptions};

@@ -201,8 +201,8 @@ impl Words {
     }
 }
 
-/// A 32-bit word that this process and the kernel read and write.
-#[derive(Debug)]
+/// A 32-bit word that this process and the kernel read and write. Clones are the same word.
+#[derive(Clone, Debug)]
 pub(crate) struct Word {
     /// Keeps the word mapped.
     _memory: Arc<MappedMemory>,
@@ -233,7 +233,7 @@ impl Word {
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     /// Keeps the slots mapped.
-    _memory: Arc<MappedMemory>,
+    memory: Arc<MappedMemory>,
     start: NonNull<u8>,
     stride: usize,
     mask: u32,
@@ -268,7 +268,7 @@ impl<T> Slots<T> {
         let aligned = start.cast::<u64>().is_aligned() && stride % 8 == 0 && stride > 0;
         let holds = aligned && stride >= size_of::<T>();
         (holds && count.is_power_of_two()).then(|| Self {
-            _memory: mapping.memory,
+            memory: mapping.memory,
             start,
             stride,
             mask: count - 1,
@@ -305,6 +305,25 @@ impl<T> Slots<T> {
         }
     }
 
+    /// The byte at `offset` of each slot.
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[must_use]
+    pub(crate) fn bytes(&self, offset: usize) -> SlotBytes
+    where
+        T: Content<FilledBy = Kernel>,
+    {
+        check(offset, 1, size_of::<T>());
+        SlotBytes {
+            _memory: Arc::clone(&self.memory),
+            // SAFETY: the offset is within the first slot.
+            start: unsafe { self.start.add(offset) },
+            stride: self.stride,
+            mask: self.mask,
+        }
+    }
+
     #[inline]
     fn pointer(&self, index: u32) -> NonNull<u8> {
         let offset = self.stride * (index & self.mask) as usize;
@@ -312,7 +331,9 @@ impl<T> Slots<T> {
         // allocation.
         unsafe { self.start.add(offset) }
     }
+}
 
+impl<T: Content<FilledBy = ThisProcess>> Slots<T> {
     /// Copies bytes into a slot that this process owns. A later store-release publishes them to
     /// the kernel.
     ///
@@ -336,6 +357,53 @@ impl<T> Slots<T> {
     #[inline]
     pub(crate) fn put<V: IntoBytes + Immutable>(&self, index: u32, offset: usize, value: &V) {
         self.write(index, offset, value.as_bytes());
+    }
+}
+
+/// What is in slots.
+pub(crate) trait Content {
+    /// Who fills them: [`ThisProcess`], or the [`Kernel`], of whose slots this process changes
+    /// bytes only atomically.
+    type FilledBy;
+}
+
+/// Fills slots with requests.
+#[derive(Debug)]
+pub(crate) enum ThisProcess {}
+
+/// Fills slots with completions.
+#[derive(Debug)]
+pub(crate) enum Kernel {}
+
+/// A byte of each of the [`Slots`] that the kernel fills, which any thread may load.
+#[derive(Debug)]
+pub(crate) struct SlotBytes {
+    /// Keeps the slots mapped.
+    _memory: Arc<MappedMemory>,
+    /// The byte of the first slot.
+    start: NonNull<u8>,
+    stride: usize,
+    mask: u32,
+}
+
+// SAFETY: it refers to atomics in a mapping, which any thread may use and which the value keeps
+// mapped.
+unsafe impl Send for SlotBytes {}
+// SAFETY: as above.
+unsafe impl Sync for SlotBytes {}
+
+impl SlotBytes {
+    /// Loads that of a slot, without ordering.
+    #[must_use]
+    #[inline]
+    pub(crate) fn load(&self, index: u32) -> u8 {
+        let offset = self.stride * (index & self.mask) as usize;
+        // SAFETY: `Slots::new` has checked that all slots are within the mapping, and
+        // `Slots::bytes` that the byte is within each.
+        let byte: NonNull<AtomicU8> = unsafe { self.start.add(offset) }.cast();
+        // SAFETY: mapped as long as `self` lives; a byte is always aligned. This process stores
+        // it only atomically, as the kernel fills the slots, and so does the kernel.
+        unsafe { byte.as_ref() }.load(Ordering::Relaxed)
     }
 }
 
@@ -380,20 +448,6 @@ impl<T> Slot<'_, T> {
         // SAFETY: the offset is within the slot, as `Slots::new` and the line above have
         // checked.
         unsafe { self.start.add(offset) }
-    }
-
-    /// Copies a value in, as [`Slots::write`].
-    ///
-    /// # Panics
-    /// If it is outside.
-    #[inline]
-    pub(crate) fn put<V: IntoBytes + Immutable>(&self, offset: usize, value: &V) {
-        let bytes = value.as_bytes();
-        let to = self.pointer(offset, bytes.len());
-        // SAFETY: the source is a slice. The destination is within the slot, which only this
-        // thread of the process accesses, without references. The two do not overlap, because
-        // no slice refers to a mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
     /// Copies a value out of a slot that this process owns, as a load-acquire has shown.
@@ -468,6 +522,22 @@ impl<T> Slot<'_, T> {
     }
 }
 
+impl<T: Content<FilledBy = ThisProcess>> Slot<'_, T> {
+    /// Copies a value in, as [`Slots::write`].
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[inline]
+    pub(crate) fn put<V: IntoBytes + Immutable>(&self, offset: usize, value: &V) {
+        let bytes = value.as_bytes();
+        let to = self.pointer(offset, bytes.len());
+        // SAFETY: the source is a slice. The destination is within the slot, which only this
+        // thread of the process accesses, without references. The two do not overlap, because
+        // no slice refers to a mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -475,6 +545,14 @@ mod tests {
     use crate::resource_list::ResourceList;
 
     const LENGTH: usize = 64;
+
+    impl Content for u64 {
+        type FilledBy = ThisProcess;
+    }
+
+    impl Content for [u64; 2] {
+        type FilledBy = Kernel;
+    }
 
     fn mapped() -> Arc<MappedMemory> {
         let file = tempfile::tempfile().unwrap();
@@ -516,6 +594,23 @@ mod tests {
         let list = ResourceList::default();
         let mapped = list.add(|entry| Arc::into_inner(mapped()).unwrap().listed(entry));
         assert!(child_ends_while_locked(|| list.lock(), || drop(mapped)));
+    }
+
+    #[test]
+    fn a_byte_of_each_slot_is_loaded() {
+        let slots = Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), 16, 4).unwrap();
+        slots.slot(2).store_byte(9, 7);
+        let bytes = slots.bytes(9);
+        assert_eq!([1, 2, 6].map(|index| bytes.load(index)), [0, 7, 7]);
+        drop(slots);
+        assert_eq!(bytes.load(2), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 bytes at 16 of 16")]
+    fn no_byte_behind_the_slots_is_loaded() {
+        let slots = Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), 16, 4).unwrap();
+        let _ = slots.bytes(16);
     }
 
     #[test]

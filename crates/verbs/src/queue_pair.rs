@@ -24,12 +24,14 @@ mod connect;
 mod multicast;
 mod options;
 mod post;
+mod queued_send;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use attributes::from_query;
 
 pub use options::{QpCaps, QpOptions};
+pub use queued_send::QueuedSend;
 
 /// Queue pair numbers have 24 bits.
 const LAST_NUMBER: u32 = 0xff_ffff;

@@ -336,10 +336,12 @@ fn a_completion_queue_is_resized(site: &Site) {
         // Completions in the queue are moved to the new memory.
         queue.resize(entries).unwrap();
         assert!(queue.entries() >= entries);
+        assert!(queue.may_have_completions());
         for number in 0..4 {
             assert_eq!(brought(next(queue), 1), [number]);
             server.post_receive(room(server, 4)).unwrap();
         }
+        assert!(!queue.may_have_completions());
     }
     let error = queue.resize(u32::MAX).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use rdmacm_core::{AhAttr, Gid};
 use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, Grh};
 
 use super::address::DatagramAddr;
-use crate::messages::{Arrival, MessageQueuePair};
+use crate::messages::{Arrival, ReturnedMemory};
 
 /// Bytes in front of every datagram, which are its global route header if it has one.
 pub(super) const GRH_SIZE: usize = 40;
@@ -43,14 +43,14 @@ pub struct Datagram {
     immediate: Option<u32>,
     source: DatagramSource,
     local: Arc<Local>,
-    queue_pair: Weak<MessageQueuePair>,
+    returned_memory: Arc<ReturnedMemory>,
 }
 
 impl Datagram {
     pub(super) fn new(
         arrival: Arrival,
         local: &Arc<Local>,
-        queue_pair: &Arc<MessageQueuePair>,
+        returned_memory: &Arc<ReturnedMemory>,
     ) -> Self {
         Self {
             buffer: arrival.buffer,
@@ -58,7 +58,7 @@ impl Datagram {
             immediate: arrival.immediate,
             source: arrival.source,
             local: Arc::clone(local),
-            queue_pair: Arc::downgrade(queue_pair),
+            returned_memory: Arc::clone(returned_memory),
         }
     }
 
@@ -121,8 +121,8 @@ impl AsRef<[u8]> for Datagram {
 
 impl Drop for Datagram {
     fn drop(&mut self) {
-        if let (Some(buffer), Some(queue_pair)) = (self.buffer.take(), self.queue_pair.upgrade()) {
-            queue_pair.post_receive(buffer);
+        if let Some(buffer) = self.buffer.take() {
+            self.returned_memory.add(buffer);
         }
     }
 }

@@ -103,7 +103,8 @@ impl Socket {
     pub(crate) fn take_datagram(&self) -> Option<Result<Datagram, Cause>> {
         let (arrival, closed) = self.poll_with(|state, closed| (state.take_arrival(), closed));
         if let Some(arrival) = arrival {
-            return Some(Ok(Datagram::new(arrival, &self.local, &self.queue_pair)));
+            let memory = self.queue_pair.returned_memory();
+            return Some(Ok(Datagram::new(arrival, &self.local, memory)));
         }
         let lost = self.groups.take_lost(self.queue_pair.queue_pair());
         lost.or(closed).map(Err)

@@ -10,7 +10,7 @@ use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
 
 use super::message::Message;
 use super::queue_pair::{MessageQueuePair, Reservation};
-use super::state::State;
+use super::state::{Arrival, State};
 use super::status::{Status, ends_connection};
 use super::wait::{self, MessageWait};
 use super::waiters::Interest;
@@ -187,7 +187,9 @@ impl MessageConnection {
     /// The next message without the event loop, or on a thread that needs no more of it than
     /// to sleep; `None` if there is more to it.
     pub(crate) fn receive_now(&self) -> Option<Result<Option<Message>>> {
-        let arrival = match self.queue_pair.next_arrival() {
+        let queue_pair = &self.queue_pair;
+        let look = || queue_pair.next_arrival();
+        let arrival = match queue_pair.may_have_arrivals().then(look).flatten() {
             Some(arrival) => arrival,
             None if self.event_loop().is_blocking() => match self.wait_on_thread()? {
                 Ok(arrival) => arrival,
@@ -198,7 +200,7 @@ impl MessageConnection {
             },
             None => return None,
         };
-        Some(Ok(Some(Message::new(arrival, &self.queue_pair))))
+        Some(Ok(Some(self.message(arrival))))
     }
 
     /// Waits for the next message, after [`receive_now`](Self::receive_now); `None` after the
@@ -229,9 +231,14 @@ impl MessageConnection {
         }
     }
 
+    #[inline]
+    fn message(&self, arrival: Arrival) -> Message {
+        Message::new(arrival, self.queue_pair.returned_memory())
+    }
+
     fn take_message(&self, state: &mut State, status: Status) -> Option<Result<Message, Cause>> {
         if let Some(arrival) = state.take_arrival() {
-            return Some(Ok(Message::new(arrival, &self.queue_pair)));
+            return Some(Ok(self.message(arrival)));
         }
         match status {
             Status::Closed(cause) => Some(Err(cause)),
@@ -279,14 +286,15 @@ impl MessageConnection {
         if self.id().queue().is_ready() {
             return None;
         }
-        let reservation = self.queue_pair.reserve_now(length)?;
-        match self.post_copy(reservation, slices) {
-            Ok(true) => Some(Ok(())),
-            Ok(false) => None,
-            Err(cause) => {
-                let attempt = self.attempt(Deadline::Never);
-                Some(Err(self.fail(&attempt, Stage::Send, cause)))
-            }
+        match self.queue_pair.send_now(slices, length)? {
+            Ok(()) => Some(Ok(())),
+            Err(error) => match self.not_posted(error) {
+                None => None,
+                Some(cause) => {
+                    let attempt = self.attempt(Deadline::Never);
+                    Some(Err(self.fail(&attempt, Stage::Send, cause)))
+                }
+            },
         }
     }
 
@@ -334,8 +342,10 @@ impl MessageConnection {
     }
 
     fn check_length(&self, slices: &[IoSlice<'_>]) -> Result<usize, Cause> {
-        let lengths = slices.iter().map(|slice| slice.len());
-        let length = lengths.fold(0, usize::saturating_add);
+        let length = match slices {
+            [slice] => slice.len(),
+            _ => (slices.iter().map(|slice| slice.len())).fold(0, usize::saturating_add),
+        };
         if length > self.queue_pair.options().message_size() {
             return Err(Cause::MessageTooLong(length));
         }
@@ -344,15 +354,26 @@ impl MessageConnection {
 
     /// `false` if the connection has closed meanwhile: the next status says why.
     fn post_copy(&self, reservation: Reservation, slices: &[IoSlice<'_>]) -> Result<bool, Cause> {
-        let queue_pair = &self.queue_pair;
-        match queue_pair.post_copy(reservation, SendOperation::Send, slices, None) {
+        let operation = SendOperation::Send;
+        let posted = self
+            .queue_pair
+            .post_copy(reservation, operation, slices, None);
+        match posted.map_err(|error| self.not_posted(error)) {
             Ok(()) => Ok(true),
-            Err(error) if queue_pair.is_refused_closed(&error) => {
-                queue_pair.fail(Failure::Refused(error));
-                Ok(false)
-            }
-            Err(error) => Err(Cause::device(error)),
+            Err(None) => Ok(false),
+            Err(Some(cause)) => Err(cause),
         }
+    }
+
+    /// Why a request was not posted; `None` if the connection has closed meanwhile: the next
+    /// status says why.
+    #[cold]
+    pub(super) fn not_posted(&self, error: rdmacm_verbs::Error) -> Option<Cause> {
+        if !self.queue_pair.is_refused_closed(&error) {
+            return Some(Cause::device(error));
+        }
+        self.queue_pair.fail(Failure::Refused(error));
+        None
     }
 
     /// Waits until everything that was sent before has arrived.

@@ -21,10 +21,16 @@ struct More {
 }
 
 impl Deferred {
+    /// Whether there is anything to do.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.waker.is_some() || self.more.is_some()
+    }
+
     /// Wakes the tasks, and drops the memory.
     #[inline]
     pub(super) fn run(self) {
-        if self.waker.is_some() || self.more.is_some() {
+        if self.is_due() {
             self.run_all();
         }
     }

@@ -17,8 +17,8 @@ pub(super) enum InFlight {
     KeepAlive,
 }
 
-/// The requests in the order of posting, which is mostly that of completion: the first one
-/// is looked at first.
+/// The requests in the order of posting, which is that of completion mostly: the first one is
+/// looked at first.
 #[derive(Debug)]
 pub(super) struct InFlightRequests(VecDeque<(WorkId, InFlight)>);
 
@@ -36,24 +36,29 @@ impl InFlightRequests {
         self.0.push_back((work, waiter));
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, work: WorkId) -> Option<InFlight> {
-        if self.0.front().is_some_and(|(first, _)| *first == work) {
-            return self.0.pop_front().map(|(_, waiter)| waiter);
+        match self.0.front() {
+            Some((first, _)) if *first == work => self.0.pop_front().map(|(_, waiter)| waiter),
+            _ => self.remove_later(work),
         }
+    }
+
+    #[cold]
+    fn remove_later(&mut self, work: WorkId) -> Option<InFlight> {
         let index = self.find(work)?;
         self.0.remove(index).map(|(_, waiter)| waiter)
     }
 
-    /// The one that was posted last. They may have been added in another order.
+    /// The one that was posted last.
     pub(super) fn last(&self) -> Option<WorkId> {
-        let works = self.0.iter().map(|(work, _)| *work);
-        works.reduce(|last, work| if last.is_before(work) { work } else { last })
+        self.0.back().map(|(work, _)| *work)
     }
 
     /// Whether neither this request is among them nor one that was posted before it.
     pub(super) fn are_all_after(&self, last: WorkId) -> bool {
-        let mut works = self.0.iter().map(|(work, _)| *work);
-        works.all(|work| last.is_before(work))
+        let first = self.0.front();
+        first.is_none_or(|(first, _)| last.is_before(*first))
     }
 
     pub(super) fn contains(&self, work: WorkId) -> bool {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use rdmacm_verbs::Buffer;
 
-use super::queue_pair::MessageQueuePair;
+use super::queue_pair::ReturnedMemory;
 use super::state::Arrival;
 
 /// A message of the peer: its bytes, in the memory that the device has written them to.
@@ -17,16 +17,16 @@ pub struct Message {
     buffer: Option<Buffer>,
     length: usize,
     immediate: Option<u32>,
-    queue_pair: Weak<MessageQueuePair>,
+    returned_memory: Arc<ReturnedMemory>,
 }
 
 impl Message {
-    pub(super) fn new(arrival: Arrival, queue_pair: &Arc<MessageQueuePair>) -> Self {
+    pub(super) fn new(arrival: Arrival, returned_memory: &Arc<ReturnedMemory>) -> Self {
         Self {
             buffer: arrival.buffer,
             length: arrival.length,
             immediate: arrival.immediate,
-            queue_pair: Arc::downgrade(queue_pair),
+            returned_memory: Arc::clone(returned_memory),
         }
     }
 
@@ -55,9 +55,10 @@ impl AsRef<[u8]> for Message {
 }
 
 impl Drop for Message {
+    #[inline]
     fn drop(&mut self) {
-        if let (Some(buffer), Some(queue_pair)) = (self.buffer.take(), self.queue_pair.upgrade()) {
-            queue_pair.post_receive(buffer);
+        if let Some(buffer) = self.buffer.take() {
+            self.returned_memory.add(buffer);
         }
     }
 }

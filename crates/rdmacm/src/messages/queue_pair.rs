@@ -1,6 +1,7 @@
 //! A queue pair that carries messages, and its memory.
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -19,6 +20,7 @@ mod receives;
 mod sends;
 
 use receives::ReceiveRequests;
+pub(crate) use receives::ReturnedMemory;
 pub(crate) use sends::Destination;
 pub(super) use sends::Reservation;
 
@@ -37,6 +39,9 @@ pub(crate) struct MessageQueuePair {
     options: MessageOptions,
     pub(super) busy_polling: BusyPolling,
     receive_requests: ReceiveRequests,
+    returned_memory: Arc<ReturnedMemory>,
+    /// Whether there may be messages in the state.
+    has_arrivals: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -83,14 +88,16 @@ impl MessageQueuePair {
             queue_pair.transport(),
             keep_alive,
         );
-        let this = Arc::new(Self {
+        let this = Arc::new_cyclic(|this| Self {
             queue_pair,
             sends: send_queue,
             receives: receive_queue,
             device: Arc::clone(device),
-            receive_requests: ReceiveRequests::new(&options),
+            receive_requests: ReceiveRequests::default(),
+            returned_memory: Arc::new(ReturnedMemory::new(this, &options)),
             options,
             busy_polling: BusyPolling::default(),
+            has_arrivals: AtomicBool::new(false),
             state: Mutex::new(state),
         });
         for side in [Side::Sends, Side::Receives] {
@@ -114,6 +121,11 @@ impl MessageQueuePair {
 
     pub(crate) fn options(&self) -> &MessageOptions {
         &self.options
+    }
+
+    /// Takes the memory of messages back.
+    pub(crate) fn returned_memory(&self) -> &Arc<ReturnedMemory> {
+        &self.returned_memory
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

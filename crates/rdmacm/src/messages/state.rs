@@ -14,9 +14,6 @@ use super::waiters::{Interest, Waiters};
 use crate::data::{Failure, KeepAlive};
 use crate::event_loop::WaitingThread;
 
-/// How many requests mostly complete, at most, while they are being posted.
-const EARLY: usize = 2;
-
 /// How many completions are polled for together, at most.
 const MAX_COMPLETIONS: usize = 16;
 
@@ -41,10 +38,8 @@ pub(crate) struct State {
     /// Buffers for messages that are copied.
     pub(super) pool: Vec<Buffer>,
     in_flight: InFlightRequests,
-    /// Requests that are being posted.
+    /// Requests that are posted next.
     reserved: usize,
-    /// Completions of requests that are being posted.
-    early: Vec<(WorkId, Completed)>,
     completed: VecDeque<(WorkId, Completed)>,
     /// Room for completions that are polled for together.
     pub(super) completions: Vec<Completion>,
@@ -95,7 +90,6 @@ impl State {
             pool,
             in_flight: InFlightRequests::with_capacity(max_sends),
             reserved: 0,
-            early: Vec::with_capacity(EARLY),
             completed: VecDeque::new(),
             completions: Vec::with_capacity((max_sends / 2).clamp(1, MAX_COMPLETIONS)),
             waiters: Waiters::default(),
@@ -187,46 +181,43 @@ impl State {
         self.in_flight_count() < self.max_sends
     }
 
-    /// Reserves room for a request that is posted next, without the lock.
+    /// Reserves room for a request that is posted next.
     pub(super) fn reserve(&mut self) -> bool {
         let has_room = self.has_room();
         self.reserved += usize::from(has_room);
         has_room
     }
 
-    /// A reserved request was posted, or refused.
-    pub(super) fn posted(
-        &mut self,
-        work: Option<WorkId>,
-        waiter: InFlight,
-        deferred: &mut Deferred,
-    ) {
+    /// A reserved request is posted now.
+    pub(super) fn end_reservation(&mut self) {
         self.reserved -= 1;
-        let Some(work) = work else {
-            self.finish(deferred);
-            return self.drop_early(deferred);
-        };
-        self.in_flight.add(work, waiter);
-        self.counts.sent += u64::from(waiter == InFlight::Copied);
-        if self.counts.received > 0 {
-            self.keep_alive.peer_is_awake();
-        }
-        if self.early.is_empty() {
-            return;
-        }
-        let early = self.early.iter().position(|(early, _)| *early == work);
-        if let Some(index) = early {
-            let (_, (result, sg_list)) = self.early.swap_remove(index);
-            self.complete_early(work, result, sg_list, deferred);
-        }
-        self.drop_early(deferred);
     }
 
-    /// What is left belongs to no request: siw may complete one twice.
-    fn drop_early(&mut self, deferred: &mut Deferred) {
-        if self.reserved == 0 {
-            let early = self.early.drain(..);
-            deferred.discard(early.map(|(_, (_, sg_list))| sg_list));
+    /// A request was refused that there was room for: another one can be posted.
+    pub(super) fn refused(&self, deferred: &mut Deferred) {
+        self.finish(deferred);
+    }
+
+    /// A request is in the queue, but the kernel has refused to process it. It completes when the
+    /// connection ends, if it does.
+    pub(super) fn not_processed(&mut self, work: WorkId, deferred: &mut Deferred) {
+        self.abandon(work, deferred);
+        if self.in_flight.remove(work).is_some() {
+            self.finish(deferred);
+        }
+    }
+
+    /// A request is in the queue.
+    #[inline]
+    pub(super) fn posted(&mut self, work: WorkId, waiter: InFlight) {
+        self.in_flight.add(work, waiter);
+        match waiter {
+            InFlight::Copied => self.counts.sent += 1,
+            InFlight::KeepAlive => self.keep_alive.work = Some(work),
+            InFlight::Awaited | InFlight::Abandoned => {}
+        }
+        if self.counts.received > 0 {
+            self.keep_alive.peer_is_awake();
         }
     }
 
@@ -259,7 +250,6 @@ impl State {
         let sg_list = std::mem::take(&mut completion.sg_list);
         match waiter {
             Some(waiter) => self.finish_request(waiter, work, result, sg_list, deferred),
-            None if self.reserved > 0 => self.early.push((work, (result, sg_list))),
             // siw may complete a request twice.
             None => deferred.discard([sg_list]),
         }
@@ -269,21 +259,9 @@ impl State {
     }
 
     #[cold]
-    fn fail_request(&mut self, error: CompletionError, deferred: &mut Deferred) {
+    pub(super) fn fail_request(&mut self, error: CompletionError, deferred: &mut Deferred) {
         let failure = Failure::from_completion(error, self.transport);
         self.fail(failure, deferred);
-    }
-
-    fn complete_early(
-        &mut self,
-        work: WorkId,
-        result: Result<Done, CompletionError>,
-        sg_list: SgList,
-        deferred: &mut Deferred,
-    ) {
-        if let Some(waiter) = self.in_flight.remove(work) {
-            self.finish_request(waiter, work, result, sg_list, deferred);
-        }
     }
 
     fn finish_request(
@@ -330,24 +308,19 @@ impl State {
         }
     }
 
-    /// The message of a receive request that has completed; `None` if it has failed.
+    /// The message of a receive request that has completed.
+    ///
+    /// # Errors
+    /// Why it has failed, which is to be [handled](Self::fail_request).
     #[inline]
     pub(super) fn receive(
         &mut self,
         completion: &mut Completion,
-        deferred: &mut Deferred,
-    ) -> Option<Arrival> {
-        let sg_list = std::mem::take(&mut completion.sg_list);
-        let done = match completion.result() {
-            Ok(done) => done,
-            Err(error) => {
-                self.fail_receive(error, sg_list, deferred);
-                return None;
-            }
-        };
+    ) -> Result<Arrival, CompletionError> {
+        let done = completion.result()?;
         self.counts.received += 1;
-        Some(Arrival {
-            buffer: sg_list.into_buffer(),
+        Ok(Arrival {
+            buffer: std::mem::take(&mut completion.sg_list).into_buffer(),
             // The bytes of a write are in the memory that it names.
             length: match done.opcode {
                 WcOpcode::RECV_RDMA_WITH_IMM => 0,
@@ -358,22 +331,22 @@ impl State {
         })
     }
 
-    #[cold]
-    fn fail_receive(&mut self, error: CompletionError, memory: SgList, deferred: &mut Deferred) {
-        deferred.discard([memory]);
-        self.fail_request(error, deferred);
-    }
-
-    /// Handles the completion of a receive request.
+    /// Handles the completion of a receive request. Drops the memory of one that has failed.
     #[inline]
     pub(super) fn complete_receive(
         &mut self,
         completion: &mut Completion,
         deferred: &mut Deferred,
     ) {
-        if let Some(arrival) = self.receive(completion, deferred) {
-            self.arrived.push_back(arrival);
-            deferred.wake(self.waiters.first(Interest::Arrival));
+        match self.receive(completion) {
+            Ok(arrival) => {
+                self.arrived.push_back(arrival);
+                deferred.wake(self.waiters.first(Interest::Arrival));
+            }
+            Err(error) => {
+                deferred.discard([std::mem::take(&mut completion.sg_list)]);
+                self.fail_request(error, deferred);
+            }
         }
     }
 
@@ -527,7 +500,7 @@ mod tests {
         let mut state = State::new(Vec::new(), 1, 1, Transport::InfiniBand, keep_alive);
         assert!(state.is_idle() && state.reserve());
         assert!(!state.is_idle() && !state.reserve());
-        state.posted(None, InFlight::Copied, &mut Deferred::default());
+        state.end_reservation();
         assert!(state.is_idle() && state.has_room());
     }
 }

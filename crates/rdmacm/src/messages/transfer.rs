@@ -12,7 +12,7 @@ use super::status::Status;
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
 use crate::attempt::Attempt;
-use crate::data::{Failure, failed_request};
+use crate::data::failed_request;
 use crate::error::Cause;
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -86,10 +86,26 @@ impl MessageConnection {
         &self,
         transfer: NewTransfer<B>,
     ) -> Result<Result<StartedTransfer<'_, B>, TransferError<B>>, NewTransfer<B>> {
-        if self.id().queue().is_ready() || !self.queue_pair().reserve_request_now() {
+        if self.id().queue().is_ready() {
             return Err(transfer);
         }
-        match self.post(transfer).map_err(|refused| *refused) {
+        let NewTransfer {
+            stage,
+            operation,
+            sg_list,
+            ..
+        } = transfer;
+        let posted = match self.queue_pair().post_now(operation, sg_list) {
+            Ok(posted) => posted,
+            Err(sg_list) => {
+                return Err(NewTransfer {
+                    sg_list,
+                    ..transfer
+                });
+            }
+        };
+        let started = self.started(stage, operation, posted);
+        match started.map_err(|refused| *refused) {
             Ok(started) => Ok(Ok(started)),
             Err(Refused {
                 transfer,
@@ -114,18 +130,30 @@ impl MessageConnection {
             stage,
             operation,
             sg_list,
-            buffer,
+            ..
         } = transfer;
         let posted = self.queue_pair().post_reserved(operation, sg_list);
+        self.started(stage, operation, posted)
+    }
+
+    /// The transfer that was posted, or refused.
+    fn started<B: RegisteredBuffer>(
+        &self,
+        stage: Stage,
+        operation: SendOperation,
+        posted: Result<WorkId, PostError<SgList>>,
+    ) -> Result<StartedTransfer<'_, B>, Box<Refused<B>>> {
         let PostError { error, returned } = match posted {
             Ok(work) => {
-                self.queue_pair().state().counts.sent += u64::from(stage == Stage::Send);
+                if stage == Stage::Send {
+                    self.queue_pair().state().counts.sent += 1;
+                }
                 return Ok(StartedTransfer {
                     connection: self,
                     stage,
                     work,
                     is_over: false,
-                    buffer,
+                    buffer: PhantomData,
                 });
             }
             Err(refused) => refused,
@@ -134,14 +162,9 @@ impl MessageConnection {
             stage,
             operation,
             sg_list: returned,
-            buffer,
+            buffer: PhantomData,
         };
-        let cause = if self.queue_pair().is_refused_closed(&error) {
-            self.queue_pair().fail(Failure::Refused(error));
-            None
-        } else {
-            Some(Cause::device(error))
-        };
+        let cause = self.not_posted(error);
         Err(Box::new(Refused { transfer, cause }))
     }
 

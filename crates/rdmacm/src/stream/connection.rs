@@ -327,7 +327,7 @@ impl StreamConnection {
         poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let is_over = || self.may_be_closed();
-        let has_come = || self.queue_pair.has_completions(interest);
+        let has_come = || self.queue_pair.may_have_completions(interest);
         busy.poll(self.options().busy_poll, is_over, has_come, poll)
     }
 

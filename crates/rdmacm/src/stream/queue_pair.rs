@@ -307,6 +307,13 @@ impl StreamQueuePair {
         self.receives.has_any() || needs_sends && self.sends.has_completions()
     }
 
+    /// As [`has_completions`](Self::has_completions), for a caller that polls again and again.
+    #[inline]
+    pub(super) fn may_have_completions(&self, interest: StreamInterest) -> bool {
+        let needs_sends = interest != StreamInterest::Readable || self.receives.is_shared();
+        self.receives.may_have_any() || needs_sends && self.sends.may_have_completions()
+    }
+
     pub(super) fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
         self.status().fail(failure, wakers);
     }

@@ -63,6 +63,15 @@ impl ReceiveQueue {
             }
         }
     }
+
+    /// As [`has_any`](Self::has_any), for a caller that looks again and again, or later.
+    #[inline]
+    pub(super) fn may_have_any(&self) -> bool {
+        match self {
+            Self::Own(completions) => completions.may_have_completions(),
+            Self::Shared(_) => self.has_any(),
+        }
+    }
 }
 
 impl Drop for SharedReceivesRegistration {

@@ -9,6 +9,7 @@
 use std::mem::MaybeUninit;
 
 use crate::completion::Completion;
+use crate::error::Result;
 
 /// Slots for completions, to be filled in order.
 pub(crate) trait OutputSlots {
@@ -27,28 +28,28 @@ pub(crate) trait OutputSlot {
     fn put(self, completion: Completion);
 }
 
-/// A single slot.
+/// The result of a poll as a single slot, which is empty if it is `Ok(None)`.
 #[derive(Debug)]
-pub(super) struct Single<'a>(pub(super) &'a mut Option<Completion>);
+pub(super) struct Single<'a>(pub(super) &'a mut Result<Option<Completion>>);
 
 impl OutputSlots for Single<'_> {
     type Slot<'a>
-        = &'a mut Option<Completion>
+        = &'a mut Result<Option<Completion>>
     where
         Self: 'a;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Slot<'_>> {
-        self.0.is_none().then_some(&mut *self.0)
+        matches!(self.0, Ok(None)).then_some(&mut *self.0)
     }
 }
 
-impl OutputSlot for &mut Option<Completion> {
+impl OutputSlot for &mut Result<Option<Completion>> {
     #[inline(always)]
     fn put(self, completion: Completion) {
         // It is empty: otherwise the completion that is there is lost, and its memory leaked.
-        debug_assert!(self.is_none());
-        std::mem::forget(self.replace(completion));
+        debug_assert!(matches!(self, Ok(None)));
+        std::mem::forget(std::mem::replace(self, Ok(Some(completion))));
     }
 }
 

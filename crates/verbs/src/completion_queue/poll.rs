@@ -23,16 +23,14 @@ impl CompletionQueue {
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll(&self) -> Result<Option<Completion>> {
-        let mut completion = None;
-        let failed = if self.0.mark.is_here() {
-            self.poll_one(&mut completion)
+        // Put in place where it is created, and not moved any more.
+        let mut polled = Ok(None);
+        if self.0.mark.is_here() {
+            self.poll_one(&mut polled);
         } else {
-            self.poll_in_child(&mut completion)
-        };
-        match failed {
-            None => Ok(completion),
-            Some(error) => Err(*error),
+            self.poll_in_child(&mut polled);
         }
+        polled
     }
 
     /// Whether there is a completion to [`poll`](Self::poll) for, without a system call. It costs
@@ -47,24 +45,40 @@ impl CompletionQueue {
         state.is_behind || self.context().uverbs().is_closed() || state.ring.has_any()
     }
 
-    /// Puts the oldest completion into `into`, which is empty. Not in a forked child.
+    /// As [`has_completions`](Self::has_completions), for a caller that looks again and again
+    /// and polls now and then. It takes no lock, and costs a few instructions.
+    ///
+    /// It may be `false` although there is a completion: one that another poll has taken from the
+    /// device. Before sleeping until the queue notifies, use `has_completions`.
+    #[must_use]
+    #[inline]
+    pub fn may_have_completions(&self) -> bool {
+        let queue = &*self.0;
+        match &queue.hint {
+            Some(hint) if !queue.is_resized.load(Ordering::Relaxed) && queue.mark.is_here() => {
+                hint.has_any(queue.next_place.load(Ordering::Relaxed))
+            }
+            _ => self.has_completions(),
+        }
+    }
+
+    /// Puts the oldest completion into `into`, which is `Ok(None)`. Not in a forked child.
     #[inline(never)]
-    fn poll_one(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {
+    fn poll_one(&self, into: &mut Result<Option<Completion>>) {
         let mut state = self.0.state.lock();
         let taken = self.take_next(&mut state, &mut Single(into));
-        if taken.count > 0 || taken.is_all {
-            return None;
+        if taken.count == 0 && !taken.is_all {
+            self.poll_any(&mut state, into);
         }
-        self.poll_any(&mut state, into)
     }
 
     /// As [`poll_one`](Self::poll_one), in a forked child.
     #[cold]
     #[inline(never)]
-    fn poll_in_child(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {
+    fn poll_in_child(&self, into: &mut Result<Option<Completion>>) {
         match self.inherited_state() {
             Some(mut state) => self.poll_any(&mut state, into),
-            None => Some(Box::new(self.context().gone())),
+            None => *into = Err(self.context().gone()),
         }
     }
 
@@ -118,6 +132,7 @@ impl CompletionQueue {
                 let is_all = false;
                 return Taken { count, is_all };
             }
+            self.note_place(ring);
             // Last: other requests may then be posted that complete at the same places.
             self.0.credits.release(taken);
             count += taken as usize;
@@ -128,16 +143,19 @@ impl CompletionQueue {
         }
     }
 
-    /// Puts the next completion, whatever it is, into `into`, which is empty.
+    /// Puts the next completion, whatever it is, into `into`, which is `Ok(None)`.
     #[cold]
     #[inline(never)]
-    fn poll_any(&self, state: &mut State, into: &mut Option<Completion>) -> Option<Box<Error>> {
-        match self.take_any(state) {
-            Ok(completion) => {
-                *into = completion;
-                None
-            }
-            Err(error) => Some(Box::new(error)),
+    fn poll_any(&self, state: &mut State, into: &mut Result<Option<Completion>>) {
+        *into = self.take_any(state);
+        self.note_place(&state.ring);
+    }
+
+    /// Notes where the next completion will be, for the hint.
+    #[inline]
+    fn note_place(&self, ring: &impl CompletionRing) {
+        if let Some(place) = ring.next_place() {
+            self.0.next_place.store(place, Ordering::Relaxed);
         }
     }
 
@@ -233,18 +251,18 @@ impl CompletionQueue {
             if taken.is_all || left == 0 {
                 break;
             }
-            let mut completion = None;
-            let failed = self.poll_any(&mut state, &mut completion);
-            match (failed, completion) {
-                (None, None) => break,
-                (None, Some(completion)) => {
+            let mut polled = Ok(None);
+            self.poll_any(&mut state, &mut polled);
+            match polled {
+                Ok(None) => break,
+                Ok(Some(completion)) => {
                     completions.push(completion);
                     left -= 1;
                 }
-                (Some(error), _) if completions.len() == before => return Err(*error),
-                (Some(error), _) => {
+                Err(error) if completions.len() == before => return Err(error),
+                Err(error) => {
                     // The next call returns it, or finds again that the device is gone.
-                    if let Error::Stray { number } = *error {
+                    if let Error::Stray { number } = error {
                         state.stray = Some(number);
                         state.is_behind = true;
                     }

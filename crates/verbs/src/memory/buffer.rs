@@ -122,6 +122,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`PostError`] with the buffer if the range is outside of it.
+    #[inline]
     pub fn part(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
         Sge::with_buffer(self, range)
     }

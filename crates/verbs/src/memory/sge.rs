@@ -43,6 +43,7 @@ enum Part {
 const NOT_WITHIN: &str = "the part is outside of the memory, or longer than 4 GiB";
 
 impl Sge {
+    #[inline]
     pub(super) fn with_buffer(
         buffer: Buffer,
         range: Range<usize>,

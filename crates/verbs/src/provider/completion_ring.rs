@@ -2,7 +2,7 @@
 
 use rdmacm_abi::uverbs::WorkCompletion;
 
-use super::{Uverbs, of_driver, rxe, siw};
+use super::{RingIndices, SlotBytes, Uverbs, of_driver, rxe, siw};
 use crate::error::Result;
 
 /// A completion queue in memory shared with the device.
@@ -18,6 +18,17 @@ pub(crate) trait CompletionRing {
     #[inline]
     fn has_any(&self) -> bool {
         self.oldest().is_some()
+    }
+
+    /// What tells without the ring whether there is one; `None` if only the ring does.
+    fn hint(&self) -> Option<CompletionHint> {
+        None
+    }
+
+    /// The place of the next completion, if the hint needs it.
+    #[inline]
+    fn next_place(&self) -> Option<u32> {
+        None
     }
 
     /// Removes the oldest completion, which is at this place: that is the device's again.
@@ -45,6 +56,27 @@ pub(crate) trait CompletionRing {
     fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
 }
 
+/// What tells without the ring whether there is a completion. It reads memory that the device
+/// writes, but takes nothing out, so that any thread may use it.
+#[derive(Debug)]
+pub(crate) enum CompletionHint {
+    /// The indices of rxe's ring.
+    Indices(RingIndices),
+    /// The flags of siw's slots.
+    Flags(SlotBytes),
+}
+
+impl CompletionHint {
+    /// Whether there is a completion at this place, or at any for the indices.
+    #[inline]
+    pub(crate) fn has_any(&self, place: u32) -> bool {
+        match self {
+            Self::Indices(indices) => !indices.are_equal(),
+            Self::Flags(flags) => siw::is_valid(flags.load(place)),
+        }
+    }
+}
+
 /// The completion queue of one of the drivers.
 #[derive(Debug)]
 pub(crate) enum CompletionRings {
@@ -69,6 +101,14 @@ impl CompletionRing for CompletionRings {
     #[inline]
     fn has_any(&self) -> bool {
         of_driver!(self, ring => ring.has_any())
+    }
+
+    fn hint(&self) -> Option<CompletionHint> {
+        of_driver!(self, ring => ring.hint())
+    }
+
+    fn next_place(&self) -> Option<u32> {
+        of_driver!(self, ring => ring.next_place())
     }
 
     #[inline]

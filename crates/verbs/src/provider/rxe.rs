@@ -21,6 +21,7 @@ mod send_ring;
 mod tests;
 
 use queue::Queue;
+pub(crate) use queue::RingIndices;
 
 /// Its send queues.
 pub(crate) type SendQueue = Queue<SendWqe>;

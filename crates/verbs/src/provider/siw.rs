@@ -22,6 +22,7 @@ mod send_ring;
 mod tests;
 
 use completion_ring::CompletionSlots;
+pub(super) use completion_ring::is_valid;
 use queue::Queue;
 
 /// Its send queues.

@@ -1,6 +1,6 @@
 //! Posting requests to a queue pair.
 
-use super::QueuePair;
+use super::{QueuePair, QueuedSend};
 use crate::completion::{WorkId, WorkIds};
 use crate::error::{Error, PostError, Result};
 use crate::memory::SgList;
@@ -42,6 +42,26 @@ impl QueuePair {
         request: SendRequest<'a>,
     ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
         self.sends.post(request).map_err(|refused| *refused)
+    }
+
+    /// Adds a request to the send queue, as [`post_send`](Self::post_send) does first. The device
+    /// processes it once its doorbell is rung, or that of a later request. In between, a caller
+    /// can note its id: under a lock that it also takes to poll, so that no completion is of an
+    /// unknown request.
+    ///
+    /// # Errors
+    /// [`PostError`] with the request, as of `post_send`.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a refused request is moved back, as it was passed"
+    )]
+    #[inline]
+    pub fn queue_send<'a>(
+        &self,
+        request: SendRequest<'a>,
+    ) -> Result<QueuedSend<'_>, PostError<Option<SendRequest<'a>>>> {
+        let queued = self.sends.queue(request).map_err(|refused| *refused);
+        queued.map(|number| QueuedSend::new(&self.sends, number))
     }
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes

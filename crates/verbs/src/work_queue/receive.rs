@@ -114,7 +114,7 @@ impl ReceiveQueue {
             SgList,
         ) -> Result<Number, Box<PostError<SgList>>>,
     ) -> Result<Number, Box<PostError<SgList>>> {
-        if !self.is_plain(&sg_list) {
+        if !self.is_plain(&sg_list) || !self.mark.is_here() {
             return otherwise(self, None, sg_list);
         }
         let Some(mut state) = self.state.try_lock() else {
@@ -158,20 +158,30 @@ impl ReceiveQueue {
         })
     }
 
-    /// Whether its only entry is a part of a buffer and valid, in the process of the queue.
+    /// Whether its only entry is a part of a buffer and valid.
     #[inline]
     fn is_plain(&self, sg_list: &SgList) -> bool {
-        let sge = sg_list.as_buffer();
-        let is_valid = sge.is_some_and(|sge| {
+        sg_list.as_buffer().is_some_and(|sge| {
             sge.domain_id() == self.plain_domain && u64::from(sge.len()) <= MAX_MESSAGE
-        });
-        is_valid && self.mark.is_here()
+        })
+    }
+
+    /// Checks memory to receive into.
+    ///
+    /// # Errors
+    /// Why it is invalid.
+    #[inline]
+    fn check(&self, sg_list: &SgList) -> Result<(), &'static str> {
+        if self.is_plain(sg_list) {
+            return Ok(());
+        }
+        check_writable(&self.parts.domain, self.max_sges, sg_list)
     }
 
     /// Posts memory of any entries.
     #[inline(never)]
     fn post_any(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
-        if let Err(reason) = check_writable(&self.parts.domain, self.max_sges, &sg_list) {
+        if let Err(reason) = self.check(&sg_list) {
             return refused(reason, sg_list);
         }
         if !self.mark.is_here() {
@@ -188,7 +198,7 @@ impl ReceiveQueue {
     /// Posts memory for several requests; all or none.
     pub(crate) fn post_all(&self, memory: &mut Vec<SgList>) -> Result<WorkIds> {
         for sg_list in &*memory {
-            check_writable(&self.parts.domain, self.max_sges, sg_list).map_err(invalid)?;
+            self.check(sg_list).map_err(invalid)?;
         }
         if !self.mark.is_here() {
             return Err(self.parts.domain.context().gone());
@@ -198,9 +208,10 @@ impl ReceiveQueue {
         state
             .reserve_all(&self.parts, memory.len())
             .map_err(invalid)?;
+        let State { ring, posted } = &mut *state;
         for sg_list in memory.drain(..) {
-            if let Some(vacancy) = state.vacancy() {
-                vacancy.push(self.parts.index, sg_list);
+            if let Some(vacancy) = posted.known_vacancy() {
+                ReservedSlot { ring, vacancy }.push(self.parts.index, sg_list);
             }
         }
         let next = state.posted.next();
@@ -251,15 +262,22 @@ struct ReservedSlot<'a> {
 
 impl ReservedSlot<'_> {
     /// Adds a request, and returns its number.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
     fn push(self, queue: QueueIndex, sg_list: SgList) -> u32 {
-        let number = self.vacancy.number();
+        let Self { ring, vacancy } = self;
+        let number = vacancy.number();
         let id = RequestId { queue, number }.to_device();
-        let mut entries = Entries::new();
-        let entries = entries.of(&sg_list);
         // First: the device may complete the request as soon as it is in its queue.
-        self.vacancy.fill(sg_list, ());
-        self.ring.push(id, entries);
+        if let Some(part) = sg_list.as_buffer() {
+            let sge = part.sge();
+            ring.push_one(id, sge, || vacancy.fill(sg_list, ()));
+        } else {
+            let mut entries = Entries::new();
+            let entries = entries.of(&sg_list);
+            vacancy.fill(sg_list, ());
+            ring.push(id, entries);
+        }
         number
     }
 }

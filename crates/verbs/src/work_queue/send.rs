@@ -35,7 +35,12 @@ pub(crate) type Refused<'a> = Box<PostError<Option<SendRequest<'a>>>>;
 
 /// The number of a posted request, as wide as what else posting returns: a result of both is
 /// returned in registers.
-pub(super) type Number = u64;
+pub(crate) type Number = u64;
+
+/// What is done with the number of a request that is in the queue.
+trait Finish<'a>: FnOnce(&SendQueue, u32) -> Result<Number, Refused<'a>> {}
+
+impl<'a, F: FnOnce(&SendQueue, u32) -> Result<Number, Refused<'a>>> Finish<'a> for F {}
 
 /// The posting half of a send queue.
 #[derive(Debug)]
@@ -127,31 +132,41 @@ impl SendQueue {
         posted.map(|number| self.work(number))
     }
 
+    /// Adds one request to the queue, and returns its number. The device processes it after the
+    /// next doorbell.
+    #[inline(never)]
+    pub(crate) fn queue<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
+        let finish = |_: &Self, number| Ok(Number::from(number));
+        self.queue_plain(request, finish, Self::queue_after_lookup)
+    }
+
     /// Posts one request without inline data, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        self.post_plain(request, Self::post_after_lookup)
+        self.queue_plain(request, Self::finish_post, Self::queue_after_lookup)
     }
 
-    /// Posts a request if it is a signalled SEND of a part of a buffer and there is known to be
-    /// room for it. Posts it by `otherwise` if not. Calls nothing else before the doorbell, so
-    /// that few registers are saved.
+    /// Adds a request if it is a signalled SEND of a part of a buffer and there is known to be
+    /// room for it, then does what `finish` does. Adds it by `otherwise` if not. Calls nothing else
+    /// before that, so that few registers are saved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn post_plain<'a>(
+    fn queue_plain<'a, F: Finish<'a>>(
         &self,
         request: SendRequest<'a>,
+        finish: F,
         otherwise: impl FnOnce(
             &Self,
             Option<MutexGuard<'_, State>>,
             SendRequest<'a>,
+            F,
         ) -> Result<Number, Refused<'a>>,
     ) -> Result<Number, Refused<'a>> {
         if !self.rules.is_plain(&request) || !self.mark.is_here() {
-            return otherwise(self, None, request);
+            return otherwise(self, None, request, finish);
         }
         let Some(mut state) = self.state.try_lock() else {
-            return otherwise(self, None, request);
+            return otherwise(self, None, request, finish);
         };
         let State {
             ring,
@@ -165,7 +180,7 @@ impl SendQueue {
             {
                 (vacancy, sge.sge())
             }
-            _ => return otherwise(self, Some(state), request),
+            _ => return otherwise(self, Some(state), request, finish),
         };
         let number = vacancy.number();
         let SendRequest {
@@ -181,7 +196,7 @@ impl SendQueue {
         ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
         *unsignaled = 0;
         drop(state);
-        self.ring_doorbell_of(number)
+        finish(self, number)
     }
 
     /// Posts one request with inline data, and returns its number. A signalled one that is valid
@@ -193,10 +208,10 @@ impl SendQueue {
         bytes: &'a [u8],
     ) -> Result<Number, Refused<'a>> {
         if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
-            return self.post_any(request);
+            return self.queue_any(request, Self::finish_post);
         }
         let Some(mut state) = self.state.try_lock() else {
-            return self.post_any(request);
+            return self.queue_any(request, Self::finish_post);
         };
         let State {
             ring,
@@ -212,7 +227,7 @@ impl SendQueue {
             }
             _ => {
                 drop(state);
-                return self.post_any(request);
+                return self.queue_any(request, Self::finish_post);
             }
         };
         let number = vacancy.number();
@@ -230,30 +245,35 @@ impl SendQueue {
         drop(state);
         // It has neither memory nor a destination.
         std::mem::forget(request);
-        self.ring_doorbell_of(number)
+        self.finish_post(number)
     }
 
-    /// Posts one request that is not plain, or after it has looked for room.
+    /// Adds one request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
-    fn post_after_lookup<'a>(
+    fn queue_after_lookup<'a, F: Finish<'a>>(
         &self,
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
+        finish: F,
     ) -> Result<Number, Refused<'a>> {
         if let Some(mut state) = state {
             let State { ring, posted, .. } = &mut *state;
             posted.has_room(1, || ring.room(1));
         }
-        self.post_plain(request, |this, state, request| {
+        self.queue_plain(request, finish, |this, state, request, finish| {
             drop(state);
-            this.post_any(request)
+            this.queue_any(request, finish)
         })
     }
 
-    /// Posts one request of any kind.
+    /// Adds one request of any kind.
     #[inline(never)]
-    fn post_any<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
+    fn queue_any<'a>(
+        &self,
+        request: SendRequest<'a>,
+        finish: impl Finish<'a>,
+    ) -> Result<Number, Refused<'a>> {
         if let Err(error) = self.check(&request) {
             return Err(Box::new(PostError::new(error, Some(request))));
         }
@@ -266,35 +286,53 @@ impl SendQueue {
         let number = state.posted.next();
         self.push(&mut state, request);
         drop(state);
-        self.ring_doorbell_of(number)
+        finish(self, number)
     }
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "it was widened")]
-    fn work(&self, number: Number) -> WorkId {
+    pub(crate) fn work(&self, number: Number) -> WorkId {
         WorkId {
             queue: self.parts.token,
             number: number as u32,
         }
     }
 
+    /// Has the device process the request with this number.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn ring_doorbell_of<'a>(&self, number: u32) -> Result<Number, Refused<'a>> {
+    fn finish_post<'a>(&self, number: u32) -> Result<Number, Refused<'a>> {
         let uverbs = self.parts.domain.context().uverbs();
         match uverbs.try_doorbell(self.parts.handle) {
             Some(Ok(())) => Ok(u64::from(number)),
-            failed => Err(self.refused_doorbell(number, failed)),
+            failed => Err(self.refused_post(number, failed)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn refused_doorbell<'a>(&self, number: u32, failed: Option<io::Result<()>>) -> Refused<'a> {
+    fn refused_post<'a>(&self, number: u32, failed: Option<io::Result<()>>) -> Refused<'a> {
+        Box::new(PostError::new(self.refused_doorbell(number, failed), None))
+    }
+
+    /// Has the device process the queued request with this number.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    pub(crate) fn ring_doorbell_of(&self, number: Number) -> Result<()> {
+        let uverbs = self.parts.domain.context().uverbs();
+        match uverbs.try_doorbell(self.parts.handle) {
+            Some(Ok(())) => Ok(()),
+            failed => Err(self.refused_doorbell(self.work(number).number, failed)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refused_doorbell(&self, number: u32, failed: Option<io::Result<()>>) -> Error {
         let uverbs = self.parts.domain.context().uverbs();
         let error = uverbs.doorbell_failed(failed);
         self.note_refused_doorbell(number);
-        Box::new(PostError::new(error, None))
+        error
     }
 
     /// Posts several requests with one doorbell; all or none.

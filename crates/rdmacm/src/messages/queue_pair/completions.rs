@@ -1,8 +1,10 @@
 //! Polling the completion queues.
 
+use std::sync::atomic::Ordering;
+
 use parking_lot::MutexGuard;
 
-use rdmacm_verbs::{Error, SgList, WorkId};
+use rdmacm_verbs::{Completion, Error, Result, SgList, WorkId};
 
 use super::MessageQueuePair;
 use crate::data::{Failure, Side};
@@ -62,27 +64,25 @@ impl MessageQueuePair {
 
     #[inline]
     fn next_arrival_in(&self, mut state: MutexGuard<'_, State>) -> Option<Arrival> {
-        if let Some(arrival) = state.take_arrival() {
-            return Some(arrival);
-        }
-        match self.receives.poll() {
-            Ok(None) => None,
-            Ok(Some(mut completion)) => {
-                self.receive_requests.completed();
-                let mut deferred = Deferred::default();
-                let arrival = state.receive(&mut completion, &mut deferred);
-                drop(state);
-                deferred.run();
-                arrival
+        if self.has_arrivals.load(Ordering::Relaxed) {
+            if let Some(arrival) = state.take_arrival() {
+                return Some(arrival);
             }
-            Err(error) => {
-                let mut deferred = Deferred::default();
-                poll_failed(error, &mut state, &mut deferred);
-                drop(state);
-                deferred.run();
-                None
+            self.has_arrivals.store(false, Ordering::Relaxed);
+        }
+        let mut polled = self.receives.poll();
+        if let Ok(Some(completion)) = &mut polled {
+            self.receive_requests.completed();
+            if let Ok(arrival) = state.receive(completion) {
+                // Nothing is left in it to drop.
+                std::mem::forget(polled);
+                return Some(arrival);
             }
         }
+        if !matches!(polled, Ok(None)) {
+            receive_failed(state, polled);
+        }
+        None
     }
 
     /// Handles receive requests that have completed, until `take` returns something.
@@ -114,30 +114,46 @@ impl MessageQueuePair {
         succeeded
     }
 
-    /// Handles requests that have completed before another one is posted: several together, once
-    /// half of the room is taken. A queue pair that fails completes its receive requests too, so
-    /// a caller who only sends learns of it by the next message.
+    /// Whether requests that have completed are handled before another one is posted: several
+    /// together, once half of the room is taken. A queue pair that fails completes its receive
+    /// requests too, so a caller who only sends learns of it by the next message.
     #[inline]
-    pub(super) fn complete_sends(&self, state: &mut State, deferred: &mut Deferred) {
-        if state.is_half_full() || self.has_completed_receives() && !state.is_idle() {
-            self.complete_many_sends(state, deferred);
-        }
+    pub(super) fn is_due(&self, state: &State) -> bool {
+        state.is_half_full()
+            || state.failure().is_some()
+            || !state.is_idle() && self.has_completed_receives()
+    }
+
+    /// Handles requests that have completed.
+    #[inline(never)]
+    pub(super) fn complete_sends<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        let mut deferred = Deferred::default();
+        self.complete_many_sends(&mut state, &mut deferred);
         if state.failure().is_some() {
-            self.complete_all(state, deferred);
+            self.complete_all(&mut state, &mut deferred);
         }
+        if deferred.is_due() {
+            drop(state);
+            deferred.run();
+            return self.state();
+        }
+        state
     }
 
     /// Handles the oldest requests that have completed, and more while half of the room is taken.
-    #[inline(never)]
     fn complete_many_sends(&self, state: &mut State, deferred: &mut Deferred) {
         let mut completions = std::mem::take(&mut state.completions);
         loop {
             // After a panic in between there is no room left.
             let limit = completions.capacity().max(1);
             let polled = self.sends.poll_many(&mut completions, limit);
-            for mut completion in completions.drain(..) {
-                state.complete_request(&mut completion, deferred);
+            for completion in &mut completions {
+                state.complete_request(completion, deferred);
             }
+            completions.clear();
             let may_be_more = match polled {
                 Ok(count) => count == limit,
                 Err(error) => poll_failed(error, state, deferred),
@@ -149,9 +165,16 @@ impl MessageQueuePair {
         state.completions = completions;
     }
 
+    /// Whether there is a message or the end of the connection, most of the time.
+    #[inline]
+    pub(in crate::messages) fn may_have_arrivals(&self) -> bool {
+        self.has_arrivals.load(Ordering::Relaxed) || self.has_completed_receives()
+    }
+
     /// Whether there is a message or the end of the connection to poll for, most of the time.
+    #[inline]
     pub(in crate::messages) fn has_completed_receives(&self) -> bool {
-        self.receives.has_completions()
+        self.receives.may_have_completions()
     }
 
     fn complete_all(&self, state: &mut State, deferred: &mut Deferred) {
@@ -188,6 +211,7 @@ impl MessageQueuePair {
                     Side::Receives => {
                         self.receive_requests.completed();
                         state.complete_receive(&mut completion, deferred);
+                        self.has_arrivals.store(true, Ordering::Relaxed);
                     }
                 }
                 true
@@ -203,6 +227,28 @@ impl MessageQueuePair {
         self.state().fail(failure, &mut deferred);
         deferred.run();
     }
+}
+
+/// Handles a receive request that has failed, or a poll that has.
+#[cold]
+fn receive_failed(mut state: MutexGuard<'_, State>, polled: Result<Option<Completion>>) {
+    let mut deferred = Deferred::default();
+    let memory = match polled {
+        Ok(completion) => completion.map(|completion| {
+            if let Err(error) = completion.result() {
+                state.fail_request(error, &mut deferred);
+            }
+            completion.sg_list
+        }),
+        Err(error) => {
+            poll_failed(error, &mut state, &mut deferred);
+            None
+        }
+    };
+    drop(state);
+    deferred.run();
+    // Not under the lock: dropping the last reference to memory is a system call.
+    drop(memory);
 }
 
 /// Whether there may be more completions after an error.

@@ -1,5 +1,6 @@
 //! Posting receive requests.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -8,29 +9,15 @@ use rdmacm_verbs::{Buffer, Result, SgList};
 use super::MessageQueuePair;
 use crate::messages::options::MessageOptions;
 
-/// The receive requests of a queue pair. The memory of messages that were received is posted
-/// again several pieces at a time, so there are more requests than the options say.
-#[derive(Debug)]
+/// How many receive requests a queue pair has.
+#[derive(Debug, Default)]
 pub(super) struct ReceiveRequests {
     /// How many the device has.
     posted: AtomicU32,
     are_posted: AtomicBool,
-    /// Memory to post again once there are `batch` pieces of it.
-    returned: Mutex<Vec<SgList>>,
-    batch: usize,
 }
 
 impl ReceiveRequests {
-    pub(super) fn new(options: &MessageOptions) -> Self {
-        let batch = usize::try_from(options.receive_batch()).unwrap_or(1);
-        Self {
-            posted: AtomicU32::new(0),
-            are_posted: AtomicBool::new(false),
-            returned: Mutex::new(Vec::with_capacity(batch)),
-            batch,
-        }
-    }
-
     /// Whether the device has any.
     pub(super) fn is_any_posted(&self) -> bool {
         self.posted.load(Ordering::Relaxed) > 0
@@ -39,9 +26,52 @@ impl ReceiveRequests {
     pub(super) fn completed(&self) {
         self.posted.fetch_sub(1, Ordering::Relaxed);
     }
+}
 
-    fn returned(&self) -> MutexGuard<'_, Vec<SgList>> {
-        self.returned.lock()
+/// The memory of messages that were dropped, to receive other ones. It is posted again several
+/// pieces at a time, so there are more receive requests than the options say.
+#[derive(Debug)]
+pub(crate) struct ReturnedMemory {
+    queue_pair: Weak<MessageQueuePair>,
+    /// How many pieces are posted together.
+    batch: usize,
+    memory: Mutex<Vec<SgList>>,
+}
+
+impl ReturnedMemory {
+    pub(super) fn new(queue_pair: &Weak<MessageQueuePair>, options: &MessageOptions) -> Self {
+        let batch = usize::try_from(options.receive_batch()).unwrap_or(1);
+        Self {
+            queue_pair: Weak::clone(queue_pair),
+            batch,
+            memory: Mutex::new(Vec::with_capacity(batch)),
+        }
+    }
+
+    /// Has the memory of a message receive another one. Once the connection is closed, it is
+    /// freed instead, at the latest with the last message.
+    #[inline]
+    pub(crate) fn add(&self, buffer: Buffer) {
+        let mut memory = self.memory.lock();
+        memory.push(buffer.into());
+        if memory.len() >= self.batch {
+            self.post(memory);
+        }
+    }
+
+    #[cold]
+    fn post(&self, mut memory: MutexGuard<'_, Vec<SgList>>) {
+        let queue_pair = self.queue_pair.upgrade();
+        let posts = |queue_pair: &MessageQueuePair| queue_pair.post_all(&mut memory).is_ok();
+        let is_posted = queue_pair.as_deref().is_some_and(posts);
+        let unposted = if is_posted {
+            Vec::new()
+        } else {
+            std::mem::take(&mut *memory)
+        };
+        drop(memory);
+        // Not under the lock: dropping the last reference to memory is a system call.
+        drop((unposted, queue_pair));
     }
 }
 
@@ -61,22 +91,6 @@ impl MessageQueuePair {
         let mut memory = state.pool.drain(sends..).map(SgList::from).collect();
         drop(state);
         self.post_all(&mut memory)
-    }
-
-    /// Has the memory of a message receive another one. Once the connection is closed, it is
-    /// freed instead.
-    pub(crate) fn post_receive(&self, buffer: Buffer) {
-        let mut returned = self.receive_requests.returned();
-        returned.push(buffer.into());
-        if returned.len() < self.receive_requests.batch {
-            return;
-        }
-        if self.post_all(&mut returned).is_err() {
-            let memory = std::mem::take(&mut *returned);
-            drop(returned);
-            // Not under the lock: dropping the last reference to memory is a system call.
-            drop(memory);
-        }
     }
 
     fn post_all(&self, memory: &mut Vec<SgList>) -> Result<()> {

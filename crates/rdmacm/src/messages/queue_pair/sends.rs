@@ -3,9 +3,10 @@
 use std::io;
 use std::time::Instant;
 
+use parking_lot::MutexGuard;
 use rdmacm_verbs::{
-    AddressHandle, Buffer, PostError, RemoteMemory, Result, SendOperation, SendRequest, SgList,
-    WorkId,
+    AddressHandle, Buffer, Error, PostError, RemoteMemory, Result, SendOperation, SendRequest,
+    SgList, WorkId,
 };
 
 use super::MessageQueuePair;
@@ -23,33 +24,61 @@ pub(crate) struct Destination {
 
 /// Room for one message to be copied, which is posted next. See [`State::reserve`].
 #[derive(Debug)]
-pub(crate) struct Reservation(Option<Buffer>);
+pub(crate) struct Reservation(Memory);
+
+/// Memory for the copy of a message.
+#[derive(Debug)]
+enum Memory {
+    /// An empty message needs none.
+    None,
+    Buffer(Buffer),
+}
+
+impl Memory {
+    /// Memory for `length` bytes, if there is any.
+    #[inline]
+    fn take(state: &mut State, length: usize) -> Option<Self> {
+        match length {
+            0 => Some(Self::None),
+            _ => state.pool.pop().map(Self::Buffer),
+        }
+    }
+}
 
 impl MessageQueuePair {
-    /// Reserves room for a copy of a message, if there is room now and nothing has failed.
-    pub(in crate::messages) fn reserve_now(&self, length: usize) -> Option<Reservation> {
-        self.reserve_by(|state| Self::reserve_copy(state, length))
+    /// Copies a message of `length` bytes and posts it, if there is room now and nothing has
+    /// failed.
+    pub(in crate::messages) fn send_now(
+        &self,
+        slices: &[io::IoSlice<'_>],
+        length: usize,
+    ) -> Option<Result<()>> {
+        let mut state = self.state_with_room()?;
+        let memory = Memory::take(&mut state, length)?;
+        Some(self.copy_and_post(state, memory, SendOperation::Send, slices, None))
     }
 
-    /// Reserves room for a request with the caller's memory, if there is room now and nothing
-    /// has failed.
-    pub(in crate::messages) fn reserve_request_now(&self) -> bool {
-        let reserved = self.reserve_by(|state| state.reserve().then_some(()));
-        reserved.is_some()
+    /// Posts a request with the caller's memory, if there is room now and nothing has failed. The
+    /// memory comes back otherwise.
+    pub(in crate::messages) fn post_now(
+        &self,
+        operation: SendOperation,
+        sg_list: SgList,
+    ) -> Result<Result<WorkId, PostError<SgList>>, SgList> {
+        match self.state_with_room() {
+            Some(state) => Ok(self.post_awaited(state, operation, sg_list)),
+            None => Err(sg_list),
+        }
     }
 
+    /// The state, if there is room for a request and nothing has failed.
     #[inline]
-    fn reserve_by<T>(&self, reserve: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
-        let mut deferred = Deferred::default();
+    fn state_with_room(&self) -> Option<MutexGuard<'_, State>> {
         let mut state = self.state();
-        self.complete_sends(&mut state, &mut deferred);
-        let reserved = match state.failure() {
-            None => reserve(&mut state),
-            Some(_) => None,
-        };
-        drop(state);
-        deferred.run();
-        reserved
+        if self.is_due(&state) {
+            state = self.complete_sends(state);
+        }
+        (state.failure().is_none() && state.has_room()).then_some(state)
     }
 
     /// Reserves room for a message of `length` bytes that is copied.
@@ -57,11 +86,8 @@ impl MessageQueuePair {
         if !state.has_room() {
             return None;
         }
-        let buffer = match length {
-            0 => None,
-            _ => Some(state.pool.pop()?),
-        };
-        state.reserve().then_some(Reservation(buffer))
+        let memory = Memory::take(state, length)?;
+        state.reserve().then_some(Reservation(memory))
     }
 
     /// Copies a message and posts it: where there is room for it, and to the destination of
@@ -73,14 +99,30 @@ impl MessageQueuePair {
         slices: &[io::IoSlice<'_>],
         to: Option<&Destination>,
     ) -> Result<()> {
-        let request = match reservation.0 {
-            None => SendRequest::new(operation, SgList::NONE),
-            Some(mut buffer) => {
+        let mut state = self.state();
+        state.end_reservation();
+        self.copy_and_post(state, reservation.0, operation, slices, to)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each message")]
+    fn copy_and_post(
+        &self,
+        state: MutexGuard<'_, State>,
+        memory: Memory,
+        operation: SendOperation,
+        slices: &[io::IoSlice<'_>],
+        to: Option<&Destination>,
+    ) -> Result<()> {
+        let request = match memory {
+            Memory::None => SendRequest::new(operation, SgList::NONE),
+            Memory::Buffer(mut buffer) => {
                 let length = gather(slices, &mut buffer);
                 match buffer.part(0..length) {
                     Ok(sge) => SendRequest::new(operation, sge),
-                    Err(refused) => {
-                        self.unreserve(Some(refused.returned));
+                    Err(PostError { error, returned }) => {
+                        let memory = SgList::from(returned);
+                        let refused = Self::refused(state, error, memory, InFlight::Copied);
                         return Err(refused.error);
                     }
                 }
@@ -90,8 +132,10 @@ impl MessageQueuePair {
             Some(to) => request.to(&to.address, to.qp_number, to.qkey),
             None => request,
         };
-        let posted = self.post(request, InFlight::Copied);
-        posted.map(drop).map_err(|refused| refused.error)
+        match self.post(state, request, InFlight::Copied) {
+            Ok(_) => Ok(()),
+            Err(refused) => Err(refused.error),
+        }
     }
 
     /// Posts a request in the room that was reserved for it.
@@ -100,52 +144,76 @@ impl MessageQueuePair {
         operation: SendOperation,
         sg_list: SgList,
     ) -> Result<WorkId, PostError<SgList>> {
-        self.post(SendRequest::new(operation, sg_list), InFlight::Awaited)
+        let mut state = self.state();
+        state.end_reservation();
+        self.post_awaited(state, operation, sg_list)
     }
 
-    #[inline]
+    fn post_awaited(
+        &self,
+        state: MutexGuard<'_, State>,
+        operation: SendOperation,
+        sg_list: SgList,
+    ) -> Result<WorkId, PostError<SgList>> {
+        let request = SendRequest::new(operation, sg_list);
+        self.post(state, request, InFlight::Awaited)
+    }
+
+    /// Posts a request there is room for.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each message")]
     fn post(
         &self,
+        mut state: MutexGuard<'_, State>,
         request: SendRequest<'_>,
         waiter: InFlight,
     ) -> Result<WorkId, PostError<SgList>> {
-        // Without the lock: other callers go on while the kernel is called.
-        let posted = self.queue_pair.post_send(request).map_err(|refused| {
-            let returned = refused.returned.map(SendRequest::into_sg_list);
-            PostError {
-                error: refused.error,
-                returned: returned.unwrap_or_default(),
+        let queued = match self.queue_pair.queue_send(request) {
+            Ok(queued) => queued,
+            Err(PostError { error, returned }) => {
+                let memory = returned.map(SendRequest::into_sg_list).unwrap_or_default();
+                return Err(Self::refused(state, error, memory, waiter));
             }
-        });
-        self.posted(posted, waiter)
+        };
+        let work = queued.work();
+        // Whoever polls for it needs the lock to do so.
+        state.posted(work, waiter);
+        drop(state);
+        // Without the lock: other callers go on while the kernel is called.
+        match queued.ring_doorbell() {
+            Ok(()) => Ok(work),
+            Err(error) => Err(self.not_processed(work, error)),
+        }
     }
 
-    /// A request was posted in the room that was reserved for it, or refused.
-    fn posted(
-        &self,
-        mut posted: Result<WorkId, PostError<SgList>>,
+    /// A request was refused for which there was room.
+    #[cold]
+    fn refused(
+        mut state: MutexGuard<'_, State>,
+        error: Error,
+        mut returned: SgList,
         waiter: InFlight,
-    ) -> Result<WorkId, PostError<SgList>> {
-        let mut deferred = Deferred::default();
-        let mut state = self.state();
-        if let (Err(refused), InFlight::Copied) = (&mut posted, waiter) {
+    ) -> PostError<SgList> {
+        if waiter == InFlight::Copied {
             // Before another caller is woken for the room, who needs the memory.
-            let memory = std::mem::take(&mut refused.returned);
+            let memory = std::mem::take(&mut returned);
             state.pool.extend(memory.into_buffer());
         }
-        state.posted(posted.as_ref().ok().copied(), waiter, &mut deferred);
+        let mut deferred = Deferred::default();
+        state.refused(&mut deferred);
         drop(state);
         deferred.run();
-        posted
+        PostError { error, returned }
     }
 
-    fn unreserve(&self, buffer: Option<Buffer>) {
+    /// A request is in the queue, but the kernel has refused to process it.
+    #[cold]
+    fn not_processed(&self, work: WorkId, error: Error) -> PostError<SgList> {
         let mut deferred = Deferred::default();
-        let mut state = self.state();
-        state.pool.extend(buffer);
-        state.posted(None, InFlight::Copied, &mut deferred);
-        drop(state);
+        self.state().not_processed(work, &mut deferred);
         deferred.run();
+        let returned = SgList::NONE;
+        PostError { error, returned }
     }
 
     /// No one waits for a request any more.
@@ -158,26 +226,35 @@ impl MessageQueuePair {
     /// Posts an empty write, which needs no memory, unless the last one is in flight: that
     /// one detects a dead peer as well.
     pub(crate) fn send_keep_alive(&self, now: Instant) {
-        let is_reserved = {
-            let mut state = self.state();
-            state.keep_alive.advance(now);
-            let last = state.keep_alive.work;
-            let is_in_flight = last.is_some_and(|work| state.is_in_flight(work));
-            !is_in_flight && state.reserve()
-        };
-        if !is_reserved {
+        let mut state = self.state();
+        state.keep_alive.advance(now);
+        let last = state.keep_alive.work;
+        let is_in_flight = last.is_some_and(|work| state.is_in_flight(work));
+        if is_in_flight || !state.has_room() {
             return;
         }
         let nothing = SendOperation::Write(RemoteMemory::NONE);
         let request = SendRequest::new(nothing, SgList::NONE);
-        if let Ok(work) = self.post(request, InFlight::KeepAlive) {
-            self.state().keep_alive.work = Some(work);
-        }
+        let _ = self.post(state, request, InFlight::KeepAlive);
     }
 }
 
 /// Copies the slices one after the other, as far as they fit; how many bytes.
-fn gather(slices: &[io::IoSlice<'_>], mut into: &mut [u8]) -> usize {
+#[inline]
+fn gather(slices: &[io::IoSlice<'_>], into: &mut [u8]) -> usize {
+    match (
+        slices,
+        into.get_mut(..slices.first().map_or(0, |slice| slice.len())),
+    ) {
+        ([slice], Some(room)) => {
+            room.copy_from_slice(slice);
+            room.len()
+        }
+        _ => gather_many(slices, into),
+    }
+}
+
+fn gather_many(slices: &[io::IoSlice<'_>], mut into: &mut [u8]) -> usize {
     let mut length = 0;
     for slice in slices {
         let fits = slice.len().min(into.len());

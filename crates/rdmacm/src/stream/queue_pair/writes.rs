@@ -34,7 +34,7 @@ impl StreamQueuePair {
         let mut send = self.send.lock();
         let mut is_writable = send.is_writable();
         // Mostly the peer has sent nothing, and there is room.
-        if !is_writable || self.receives.has_any() {
+        if !is_writable || self.receives.may_have_any() {
             drop(send);
             self.hear_peer(is_writable, &mut wakers);
             send = self.send.lock();

@@ -6,7 +6,7 @@ use zerocopy::FromZeros;
 use super::Queue;
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{CompletionRing, Uverbs};
+use crate::provider::{CompletionHint, CompletionRing, Uverbs};
 
 /// Slots hold the kernel's own [`WorkCompletion`].
 impl CompletionRing for Queue<WorkCompletion> {
@@ -23,6 +23,10 @@ impl CompletionRing for Queue<WorkCompletion> {
         Some((place, completion))
     }
 
+    fn hint(&self) -> Option<CompletionHint> {
+        Some(CompletionHint::Indices(self.indices()))
+    }
+
     #[inline]
     fn remove(&mut self, place: u32) {
         self.consume(place);
@@ -32,7 +36,7 @@ impl CompletionRing for Queue<WorkCompletion> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let answer = uverbs.ask(operation, &Rxe(ResizeCq::new(queue, entries)))?;
         // The driver has moved the completions to the new memory. The old memory is
-        // unmapped when it is replaced here.
+        // unmapped when the queue is dropped, whose hint refers to it.
         let resized = Self::map(uverbs, operation, answer.queue);
         *self = resized.inspect_err(|_| {
             // The driver writes completions to a queue that cannot be read.

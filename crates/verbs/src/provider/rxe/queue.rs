@@ -10,7 +10,9 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{Mapping, Slot, Slots, Uverbs, Word, Words, invalid_queue};
+use crate::provider::{
+    Content, Kernel, Mapping, Slot, Slots, ThisProcess, Uverbs, Word, Words, invalid_queue,
+};
 
 /// A ring of slots, one of which is always empty. A slot begins with a `T`. The
 /// producer and the consumer each advance an index of their own and read the other's;
@@ -21,6 +23,24 @@ pub(crate) struct Queue<T: Element> {
     producer: Word,
     consumer: Word,
     element: PhantomData<T>,
+}
+
+/// The indices of a [`Queue`], by which anyone tells whether it is empty.
+#[derive(Debug)]
+pub(crate) struct RingIndices {
+    producer: Word,
+    consumer: Word,
+    mask: u32,
+}
+
+impl RingIndices {
+    /// Whether there is no element. As of some moment: the producer and the consumer go on.
+    #[inline]
+    pub(crate) fn are_equal(&self) -> bool {
+        let consumer = self.consumer.get().load(Ordering::Relaxed);
+        let producer = self.producer.get().load(Ordering::Relaxed);
+        (consumer ^ producer) & self.mask == 0
+    }
 }
 
 /// An element of a queue.
@@ -49,6 +69,14 @@ pub(crate) struct One<T> {
     sge: AbiSge,
 }
 
+impl<T> Content for One<T> {
+    type FilledBy = ThisProcess;
+}
+
+impl Content for WorkCompletion {
+    type FilledBy = Kernel;
+}
+
 impl<T: Element> Queue<T> {
     /// Maps the queue that an answer of the driver describes.
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
@@ -71,6 +99,14 @@ impl<T: Element> Queue<T> {
             consumer: word(offset_of!(QueueHeader, consumer_index))?,
             element: PhantomData,
         })
+    }
+
+    pub(super) fn indices(&self) -> RingIndices {
+        RingIndices {
+            producer: self.producer.clone(),
+            consumer: self.consumer.clone(),
+            mask: self.max_entries(),
+        }
     }
 
     pub(super) fn slots(&self) -> &Slots<T::Whole> {
@@ -101,22 +137,6 @@ impl<T: Element> Queue<T> {
     #[inline]
     pub(super) fn next_slot(&self) -> Slot<'_, T::Whole> {
         self.slots.slot(self.next_free())
-    }
-
-    /// Writes the scatter/gather entries after the element of the slot that is filled next. The
-    /// caller has checked that they fit.
-    #[inline]
-    pub(super) fn put_sges(&self, sg_list: &[AbiSge]) {
-        let mut offset = size_of::<T>();
-        for sge in sg_list {
-            self.slots.put(self.next_free(), offset, sge);
-            offset += size_of::<AbiSge>();
-        }
-    }
-
-    /// Writes inline data after the element of the slot that is filled next.
-    pub(super) fn put_inline(&self, bytes: &[u8]) {
-        self.slots.write(self.next_free(), size_of::<T>(), bytes);
     }
 
     /// How many slots the producer may fill.
@@ -155,6 +175,24 @@ impl<T: Element> Queue<T> {
     pub(super) fn consume(&self, slot: u32) {
         let next = slot.wrapping_add(1) & self.max_entries();
         self.consumer.get().store(next, Ordering::Release);
+    }
+}
+
+impl<T: Element<Whole: Content<FilledBy = ThisProcess>>> Queue<T> {
+    /// Writes the scatter/gather entries after the element of the slot that is filled next. The
+    /// caller has checked that they fit.
+    #[inline]
+    pub(super) fn put_sges(&self, sg_list: &[AbiSge]) {
+        let mut offset = size_of::<T>();
+        for sge in sg_list {
+            self.slots.put(self.next_free(), offset, sge);
+            offset += size_of::<AbiSge>();
+        }
+    }
+
+    /// Writes inline data after the element of the slot that is filled next.
+    pub(super) fn put_inline(&self, bytes: &[u8]) {
+        self.slots.write(self.next_free(), size_of::<T>(), bytes);
     }
 }
 

@@ -9,7 +9,9 @@ use zerocopy::FromZeros;
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::provider::{CompletionRing, Slots, Uverbs, Word, Words, invalid_queue};
+use crate::provider::{
+    CompletionHint, CompletionRing, Content, Kernel, Slots, Uverbs, Word, Words, invalid_queue,
+};
 
 /// A completion queue in memory shared with siw. A flag in each slot says whether it holds a
 /// completion; the word after the slots requests notifications.
@@ -18,6 +20,10 @@ pub(crate) struct CompletionSlots {
     slots: Slots<Cqe>,
     pub(super) next: u32,
     control: Word,
+}
+
+impl Content for Cqe {
+    type FilledBy = Kernel;
 }
 
 impl CompletionSlots {
@@ -51,13 +57,21 @@ impl CompletionRing for CompletionSlots {
     #[expect(clippy::inline_always, reason = "only what is of use is read")]
     fn oldest(&self) -> Option<(u32, WorkCompletion)> {
         let slot = self.slots.slot(self.next);
-        let flags = CqeFlags::from_bits_retain(slot.load_byte(FLAGS));
-        if !flags.contains(CqeFlags::VALID) {
+        if !is_valid(slot.load_byte(FLAGS)) {
             return None;
         }
         let mut element = Cqe::new_zeroed();
         slot.read(0, &mut element);
         Some((self.next, convert(&element)))
+    }
+
+    fn hint(&self) -> Option<CompletionHint> {
+        Some(CompletionHint::Flags(self.slots.bytes(FLAGS)))
+    }
+
+    #[inline]
+    fn next_place(&self) -> Option<u32> {
+        Some(self.next)
     }
 
     #[inline]
@@ -84,6 +98,12 @@ impl CompletionRing for CompletionSlots {
             "siw cannot resize completion queues",
         ))
     }
+}
+
+/// Whether a slot with these flags holds a completion.
+#[inline]
+pub(crate) fn is_valid(flags: u8) -> bool {
+    CqeFlags::from_bits_retain(flags).contains(CqeFlags::VALID)
 }
 
 /// Fills in what siw reports; the rest is zeros.

@@ -8,14 +8,22 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{Slot, Slots, Uverbs, invalid_queue};
+use crate::provider::{Content, Slot, Slots, ThisProcess, Uverbs, invalid_queue};
 
 /// A request in a slot.
-pub(crate) trait Element: IntoBytes + Immutable {
+pub(crate) trait Element: IntoBytes + Immutable + Content<FilledBy = ThisProcess> {
     /// The offset of its flags.
     const FLAGS_OFFSET: usize;
     /// The offset of its scatter/gather entries.
     const SGES_OFFSET: usize;
+}
+
+impl Content for Sqe {
+    type FilledBy = ThisProcess;
+}
+
+impl Content for Rqe {
+    type FilledBy = ThisProcess;
 }
 
 impl Element for Sqe {
