@@ -271,7 +271,10 @@ fn the_doorbell_of_a_queued_request_is_rung_later() {
     assert!(work.is_before(last_work));
     drop(last);
     let refused = queue_pair.queue_send(send(&queue_pair)).unwrap_err();
-    assert_eq!(reason(&refused.error), "the send queue is full: poll completions first");
+    assert_eq!(
+        reason(&refused.error),
+        "the send queue is full: poll completions first"
+    );
     assert!(refused.returned.is_some());
     for number in device.sends() {
         device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);

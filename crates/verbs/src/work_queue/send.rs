@@ -37,10 +37,32 @@ pub(crate) type Refused<'a> = Box<PostError<Option<SendRequest<'a>>>>;
 /// returned in registers.
 pub(crate) type Number = u64;
 
-/// What is done with the number of a request that is in the queue.
-trait Finish<'a>: FnOnce(&SendQueue, u32) -> Result<Number, Refused<'a>> {}
+/// What is done after a request was added to the queue.
+trait Finish {
+    fn finish<'a>(self, queue: &SendQueue, number: u32) -> Result<Number, Refused<'a>>;
+}
 
-impl<'a, F: FnOnce(&SendQueue, u32) -> Result<Number, Refused<'a>>> Finish<'a> for F {}
+/// The device is told of it.
+struct RingDoorbell;
+
+impl Finish for RingDoorbell {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn finish<'a>(self, queue: &SendQueue, number: u32) -> Result<Number, Refused<'a>> {
+        queue.finish_post(number)
+    }
+}
+
+/// The caller rings the doorbell.
+struct LeaveQueued;
+
+impl Finish for LeaveQueued {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn finish<'a>(self, _: &SendQueue, number: u32) -> Result<Number, Refused<'a>> {
+        Ok(number.into())
+    }
+}
 
 /// The posting half of a send queue.
 #[derive(Debug)]
@@ -136,14 +158,13 @@ impl SendQueue {
     /// next doorbell.
     #[inline(never)]
     pub(crate) fn queue<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        let finish = |_: &Self, number| Ok(Number::from(number));
-        self.queue_plain(request, finish, Self::queue_after_lookup)
+        self.queue_plain(request, LeaveQueued, Self::queue_after_lookup)
     }
 
     /// Posts one request without inline data, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        self.queue_plain(request, Self::finish_post, Self::queue_after_lookup)
+        self.queue_plain(request, RingDoorbell, Self::queue_after_lookup)
     }
 
     /// Adds a request if it is a signalled SEND of a part of a buffer and there is known to be
@@ -151,7 +172,7 @@ impl SendQueue {
     /// before that, so that few registers are saved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn queue_plain<'a, F: Finish<'a>>(
+    fn queue_plain<'a, F: Finish>(
         &self,
         request: SendRequest<'a>,
         finish: F,
@@ -196,7 +217,7 @@ impl SendQueue {
         ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
         *unsignaled = 0;
         drop(state);
-        finish(self, number)
+        finish.finish(self, number)
     }
 
     /// Posts one request with inline data, and returns its number. A signalled one that is valid
@@ -208,10 +229,10 @@ impl SendQueue {
         bytes: &'a [u8],
     ) -> Result<Number, Refused<'a>> {
         if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
-            return self.queue_any(request, Self::finish_post);
+            return self.queue_any(request, RingDoorbell);
         }
         let Some(mut state) = self.state.try_lock() else {
-            return self.queue_any(request, Self::finish_post);
+            return self.queue_any(request, RingDoorbell);
         };
         let State {
             ring,
@@ -227,7 +248,7 @@ impl SendQueue {
             }
             _ => {
                 drop(state);
-                return self.queue_any(request, Self::finish_post);
+                return self.queue_any(request, RingDoorbell);
             }
         };
         let number = vacancy.number();
@@ -251,7 +272,7 @@ impl SendQueue {
     /// Adds one request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
-    fn queue_after_lookup<'a, F: Finish<'a>>(
+    fn queue_after_lookup<'a, F: Finish>(
         &self,
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
@@ -272,7 +293,7 @@ impl SendQueue {
     fn queue_any<'a>(
         &self,
         request: SendRequest<'a>,
-        finish: impl Finish<'a>,
+        finish: impl Finish,
     ) -> Result<Number, Refused<'a>> {
         if let Err(error) = self.check(&request) {
             return Err(Box::new(PostError::new(error, Some(request))));
@@ -286,7 +307,7 @@ impl SendQueue {
         let number = state.posted.next();
         self.push(&mut state, request);
         drop(state);
-        finish(self, number)
+        finish.finish(self, number)
     }
 
     #[inline]
