@@ -358,15 +358,12 @@ impl SendState {
             }
             Payload::Registered(remote, sge) => SendRequest::new(SendOperation::Write(remote), sge),
         };
-        let mut requests = [Some(write), Some(message)];
-        let posted = queue_pair.post_sends(&mut requests);
-        let mut works = posted.map_err(StreamFailure::refused)?;
-        if let Some(work) = works.next() {
-            let charge = Charge::default();
-            self.in_flight.push_back(InFlight { work, charge });
-        }
-        let last = works.map(|work| InFlight { work, charge });
-        self.in_flight.extend(last);
+        let queued = queue_pair.queue_send(write);
+        let queued = queued.map_err(|refused| StreamFailure::refused(refused.error))?;
+        let (work, none) = (queued.work(), Charge::default());
+        self.in_flight.push_back(InFlight { work, charge: none });
+        // One doorbell is for both.
+        self.post_one(queue_pair, message, charge)?;
         Ok(())
     }
 

@@ -148,10 +148,12 @@ impl ReceiveQueue {
         if sg_list.is_none() {
             return self.post_empty();
         }
-        if let Some(mut state) = state {
-            let State { ring, posted } = &mut *state;
-            posted.has_room(1, || ring.room(1));
-        }
+        let Some(mut state) = state else {
+            return self.post_any(sg_list);
+        };
+        let State { ring, posted } = &mut *state;
+        posted.has_room(1, || ring.room(1));
+        drop(state);
         self.post_plain(sg_list, |this, state, sg_list| {
             drop(state);
             this.post_any(sg_list)

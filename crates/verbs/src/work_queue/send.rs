@@ -278,10 +278,12 @@ impl SendQueue {
         request: SendRequest<'a>,
         finish: F,
     ) -> Result<Number, Refused<'a>> {
-        if let Some(mut state) = state {
-            let State { ring, posted, .. } = &mut *state;
-            posted.has_room(1, || ring.room(1));
-        }
+        let Some(mut state) = state else {
+            return self.queue_any(request, finish);
+        };
+        let State { ring, posted, .. } = &mut *state;
+        posted.has_room(1, || ring.room(1));
+        drop(state);
         self.queue_plain(request, finish, |this, state, request, finish| {
             drop(state);
             this.queue_any(request, finish)
