@@ -10,9 +10,11 @@ use rdmacm_verbs::{
 pub(crate) mod access;
 pub(crate) mod errors;
 pub(crate) mod freed_memory;
+pub(crate) mod hint;
 pub(crate) mod invalid_requests;
 pub(crate) mod operations;
 pub(crate) mod order;
+pub(crate) mod queued_sends;
 pub(crate) mod random;
 pub(crate) mod shared;
 pub(crate) mod teardown;

@@ -51,6 +51,8 @@ impl BusyPolling {
                     pauses -= 1;
                     pause();
                 } else {
+                    // Others may have the processor for a while.
+                    start.get_or_insert_with(Instant::now);
                     // A device in software needs a processor to bring what is awaited.
                     yield_now();
                 }
@@ -159,6 +161,19 @@ mod tests {
         let polled = busy.poll(Duration::MAX, || false, look, &mut poll);
         assert_eq!(polled, Some(2));
         assert_eq!(looks.get(), 3 * (LOOKS_BY_POLL - 1));
+    }
+
+    #[test]
+    fn a_processor_that_is_slow_does_not_prolong_it() {
+        let busy = BusyPolling::default();
+        let (looks, time) = (Cell::new(0), Duration::from_millis(1));
+        let look = || {
+            looks.set(looks.get() + 1);
+            std::thread::sleep(time);
+            false
+        };
+        assert_eq!(busy.poll(time, || false, look, || None::<()>), None);
+        assert_eq!(looks.get(), LOOKS_BY_POLL - 1);
     }
 
     #[test]

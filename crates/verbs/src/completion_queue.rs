@@ -60,8 +60,9 @@ struct Created {
     mark: ProcessMark,
     /// Of the ring that it was created with.
     hint: Option<CompletionHint>,
-    /// The place of the next completion, if the hint needs it.
-    next_place: AtomicU32,
+    /// The slot of the next completion, if the hint needs it.
+    next_slot: AtomicU32,
+    /// Whether it may have another ring than the hint's.
     is_resized: AtomicBool,
     state: Mutex<State>,
 }
@@ -121,7 +122,7 @@ impl CompletionQueue {
             polls,
             mark: uverbs.mark(),
             hint: ring.hint(),
-            next_place: AtomicU32::new(0),
+            next_slot: AtomicU32::new(0),
             is_resized: AtomicBool::new(false),
             state: Mutex::new(State::new(ring)),
         }));
@@ -175,12 +176,13 @@ impl CompletionQueue {
             let reason = "more completions than that may still come";
             return Err(Error::invalid(operation, reason));
         }
-        self.0.is_resized.store(true, Ordering::Relaxed);
+        let was_resized = self.0.is_resized.swap(true, Ordering::Relaxed);
         let uverbs = self.context().uverbs();
         let resized = state.ring.resize(uverbs, self.0.handle, entries);
         let entries = if resized.is_ok() {
             state.ring.capacity()
         } else {
+            self.0.is_resized.store(was_resized, Ordering::Relaxed);
             before
         };
         credits.set_entries(entries);

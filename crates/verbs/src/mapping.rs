@@ -20,7 +20,8 @@ use crate::process_mark::ProcessMark;
 use crate::resource_list::Entry;
 
 /// A driver's memory, or a part of it, mapped for reading and writing. Nothing else in this
-/// process refers to the same bytes: a mapping is split, never shared.
+/// process refers to the same bytes: a mapping is split, never shared. What is made of it shares at
+/// most atomics: clones of a [`Word`], and [`SlotBytes`].
 ///
 /// When the context is closed, zeroed private memory replaces it at the same address.
 /// Accesses by other threads meanwhile remain valid.
@@ -77,8 +78,8 @@ pub(crate) struct MappedMemory {
     entry: Option<Entry<Self>>,
 }
 
-// SAFETY: the memory is accessed only through `Mapping`s, which do not overlap, and stays
-// mapped until the value is dropped.
+// SAFETY: the memory is accessed only through `Mapping`s, which do not overlap, or what was made of
+// them, and stays mapped until the value is dropped.
 unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for MappedMemory {}
@@ -229,7 +230,8 @@ impl Word {
 /// An array of slots, each of which begins with a `T`, whose number is a power of two. Indices
 /// are taken modulo the number of slots.
 ///
-/// Only one thread at a time accesses the slots: they are `Send` but not `Sync`.
+/// Only one thread at a time accesses the slots: they are `Send` but not `Sync`. Others only load a
+/// byte of slots that the kernel fills, see [`SlotBytes`].
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     /// Keeps the slots mapped.
@@ -243,7 +245,7 @@ pub(crate) struct Slots<T> {
 }
 
 // SAFETY: the memory is that of a mapping, which any thread may use and which the value keeps
-// mapped. Nothing else refers to it.
+// mapped. Nothing else refers to it but `SlotBytes`, which are atomics.
 unsafe impl<T> Send for Slots<T> {}
 
 /// Does not compile if [`Slots`] is `Sync`: the trait implementation would be ambiguous.
@@ -459,8 +461,8 @@ impl<T> Slot<'_, T> {
         let bytes = into.as_mut_bytes();
         let from = self.pointer(offset, bytes.len());
         // SAFETY: the destination is an exclusive slice. The source is within the slot,
-        // initialised as all mapped memory is, and only this thread of the process accesses
-        // it. The two do not overlap.
+        // initialised as all mapped memory is. Only this thread of the process accesses it, but for
+        // `SlotBytes`, which only load. The two do not overlap.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
     }
 
@@ -493,21 +495,12 @@ impl<T> Slot<'_, T> {
         self.half_word(offset).load(Ordering::Acquire)
     }
 
-    /// Stores two bytes, as [`store_byte`](Self::store_byte).
-    ///
-    /// # Panics
-    /// If they are outside, or at an odd offset.
-    #[inline]
-    pub(crate) fn store_half_word(&self, offset: usize, value: u16) {
-        self.half_word(offset).store(value, Ordering::Release);
-    }
-
     #[inline]
     fn byte(&self, offset: usize) -> &AtomicU8 {
         let pointer = self.pointer(offset, 1).cast();
         // SAFETY: within the slot, which is mapped as long as `Slots` are borrowed; a byte is
-        // always aligned. Only this thread of the process accesses it, and the kernel writes it
-        // atomically.
+        // always aligned. Only this thread of the process accesses it, but for `SlotBytes`, which
+        // load it atomically, and the kernel writes it atomically.
         unsafe { pointer.as_ref() }
     }
 
@@ -523,6 +516,15 @@ impl<T> Slot<'_, T> {
 }
 
 impl<T: Content<FilledBy = ThisProcess>> Slot<'_, T> {
+    /// Stores two bytes, as [`store_byte`](Self::store_byte).
+    ///
+    /// # Panics
+    /// If they are outside, or at an odd offset.
+    #[inline]
+    pub(crate) fn store_half_word(&self, offset: usize, value: u16) {
+        self.half_word(offset).store(value, Ordering::Release);
+    }
+
     /// Copies a value in, as [`Slots::write`].
     ///
     /// # Panics

@@ -30,7 +30,7 @@ mod tests;
 
 pub(crate) use receive::{ReceiveParts, ReceiveQueue};
 pub(crate) use receive_completions::ReceiveCompletions;
-pub(crate) use send::{Number, SendParts, SendQueue};
+pub(crate) use send::{SendParts, SendQueue};
 pub(crate) use send_completions::SendCompletions;
 pub(crate) use shared::SharedReceiveRing;
 

@@ -200,7 +200,13 @@ impl State {
 
     /// A request is in the queue, but the kernel has refused to process it. It completes when the
     /// connection ends, if it does.
-    pub(super) fn not_processed(&mut self, work: WorkId, deferred: &mut Deferred) {
+    pub(super) fn not_processed(
+        &mut self,
+        work: WorkId,
+        waiter: InFlight,
+        deferred: &mut Deferred,
+    ) {
+        self.counts.sent -= u64::from(waiter == InFlight::Copied);
         self.abandon(work, deferred);
         if self.in_flight.remove(work).is_some() {
             self.finish(deferred);

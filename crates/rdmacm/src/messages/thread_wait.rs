@@ -17,7 +17,7 @@ impl MessageConnection {
         let options = self.queue_pair().options();
         let next = || self.queue_pair().next_arrival();
         let is_over = || self.id().queue().is_ready();
-        let has_come = || self.queue_pair().has_completed_receives();
+        let has_come = || self.queue_pair().may_have_arrivals();
         let busy = &self.queue_pair().busy_polling;
         let polled = busy.poll(options.busy_poll, is_over, has_come, next);
         match polled {

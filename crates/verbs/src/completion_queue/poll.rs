@@ -45,18 +45,21 @@ impl CompletionQueue {
         state.is_behind || self.context().uverbs().is_closed() || state.ring.has_any()
     }
 
-    /// As [`has_completions`](Self::has_completions), for a caller that looks again and again
-    /// and polls now and then. It takes no lock, and costs a few instructions.
+    /// Whether the device has written a completion that was not polled for, for a caller that looks
+    /// again and again and polls now and then. Unless the queue was resized, it takes no lock and
+    /// costs a few instructions.
     ///
-    /// It may be `false` although there is a completion: one that another poll has taken from the
-    /// device. Before sleeping until the queue notifies, use `has_completions`.
+    /// It may be `false` although a poll returns something that the device has not written, or that
+    /// was taken out of the ring before: a request that is reported with another one, a flushed
+    /// request, an error, the removal of the device. Use
+    /// [`has_completions`](Self::has_completions) before sleeping until the queue notifies.
     #[must_use]
     #[inline]
     pub fn may_have_completions(&self) -> bool {
         let queue = &*self.0;
         match &queue.hint {
             Some(hint) if !queue.is_resized.load(Ordering::Relaxed) && queue.mark.is_here() => {
-                hint.has_any(queue.next_place.load(Ordering::Relaxed))
+                hint.has_any(queue.next_slot.load(Ordering::Relaxed))
             }
             _ => self.has_completions(),
         }
@@ -132,7 +135,7 @@ impl CompletionQueue {
                 let is_all = false;
                 return Taken { count, is_all };
             }
-            self.note_place(ring);
+            self.note_next_slot(ring);
             // Last: other requests may then be posted that complete at the same places.
             self.0.credits.release(taken);
             count += taken as usize;
@@ -148,14 +151,14 @@ impl CompletionQueue {
     #[inline(never)]
     fn poll_any(&self, state: &mut State, into: &mut Result<Option<Completion>>) {
         *into = self.take_any(state);
-        self.note_place(&state.ring);
+        self.note_next_slot(&state.ring);
     }
 
     /// Notes where the next completion will be, for the hint.
     #[inline]
-    fn note_place(&self, ring: &impl CompletionRing) {
-        if let Some(place) = ring.next_place() {
-            self.0.next_place.store(place, Ordering::Relaxed);
+    pub(super) fn note_next_slot(&self, ring: &impl CompletionRing) {
+        if let Some(slot) = ring.next_slot() {
+            self.0.next_slot.store(slot, Ordering::Relaxed);
         }
     }
 

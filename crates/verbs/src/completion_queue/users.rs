@@ -195,6 +195,7 @@ impl CompletionQueue {
             state.taken.push_back(wc);
             state.is_behind = true;
         }
+        self.note_next_slot(&state.ring);
     }
 
     /// Discards the requests of a work queue and their completions, as the device does.

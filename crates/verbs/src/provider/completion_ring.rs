@@ -25,9 +25,9 @@ pub(crate) trait CompletionRing {
         None
     }
 
-    /// The place of the next completion, if the hint needs it.
+    /// The slot of the next completion, if the hint needs it.
     #[inline]
-    fn next_place(&self) -> Option<u32> {
+    fn next_slot(&self) -> Option<u32> {
         None
     }
 
@@ -67,12 +67,13 @@ pub(crate) enum CompletionHint {
 }
 
 impl CompletionHint {
-    /// Whether there is a completion at this place, or at any for the indices.
+    /// Whether the device has written a completion. `next_slot` is that of the next one, which
+    /// rxe's indices do not need.
     #[inline]
-    pub(crate) fn has_any(&self, place: u32) -> bool {
+    pub(crate) fn has_any(&self, next_slot: u32) -> bool {
         match self {
-            Self::Indices(indices) => !indices.are_equal(),
-            Self::Flags(flags) => siw::is_valid(flags.load(place)),
+            Self::Indices(indices) => !indices.is_empty(),
+            Self::Flags(flags) => siw::is_valid(flags.load(next_slot)),
         }
     }
 }
@@ -107,8 +108,8 @@ impl CompletionRing for CompletionRings {
         of_driver!(self, ring => ring.hint())
     }
 
-    fn next_place(&self) -> Option<u32> {
-        of_driver!(self, ring => ring.next_place())
+    fn next_slot(&self) -> Option<u32> {
+        of_driver!(self, ring => ring.next_slot())
     }
 
     #[inline]

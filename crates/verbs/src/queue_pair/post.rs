@@ -44,13 +44,15 @@ impl QueuePair {
         self.sends.post(request).map_err(|refused| *refused)
     }
 
-    /// Adds a request to the send queue, as [`post_send`](Self::post_send) does first. The device
-    /// processes it once its doorbell is rung, or that of a later request. In between, a caller
-    /// can note its id: under a lock that it also takes to poll, so that no completion is of an
-    /// unknown request.
+    /// Adds a request to the send queue, as [`post_send`](Self::post_send), without ringing the
+    /// doorbell. A device that is busy with earlier requests may process it at once; it does so at
+    /// the latest after the doorbell of this request or of a later one. So note its id under a lock
+    /// that you also take to poll.
+    ///
+    /// The first request of a connection, and its first read, make a system call here.
     ///
     /// # Errors
-    /// [`PostError`] with the request, as of `post_send`.
+    /// [`PostError`] with the request: those of `post_send` when nothing was posted.
     #[expect(
         clippy::result_large_err,
         reason = "a refused request is moved back, as it was passed"
@@ -59,9 +61,11 @@ impl QueuePair {
     pub fn queue_send<'a>(
         &self,
         request: SendRequest<'a>,
-    ) -> Result<QueuedSend<'_>, PostError<Option<SendRequest<'a>>>> {
-        let queued = self.sends.queue(request).map_err(|refused| *refused);
-        queued.map(|number| QueuedSend::new(&self.sends, number))
+    ) -> Result<QueuedSend<'_>, PostError<SendRequest<'a>>> {
+        match self.sends.queue(request) {
+            Ok(number) => Ok(QueuedSend::new(&self.sends, self.sends.work(number))),
+            Err(refused) => Err(*refused),
+        }
     }
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes

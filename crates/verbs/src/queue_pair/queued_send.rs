@@ -2,39 +2,41 @@
 
 use crate::completion::WorkId;
 use crate::error::Result;
-use crate::work_queue::{Number, SendQueue};
+use crate::work_queue::SendQueue;
 
-/// A request in a send queue, by [`queue_send`](super::QueuePair::queue_send). The device may not
-/// have been told of it.
+/// A request in a send queue, by [`queue_send`](super::QueuePair::queue_send), whose doorbell was
+/// not rung. If this is dropped, the request stays in the queue, and may not complete before the
+/// doorbell of a later request is rung.
 #[derive(Debug)]
-#[must_use = "the device processes it once the doorbell is rung"]
+#[must_use = "the request may not complete before a doorbell is rung"]
 pub struct QueuedSend<'a> {
     queue: &'a SendQueue,
-    number: Number,
+    work: WorkId,
 }
 
 impl<'a> QueuedSend<'a> {
     #[inline]
-    pub(super) fn new(queue: &'a SendQueue, number: Number) -> Self {
-        Self { queue, number }
+    pub(super) fn new(queue: &'a SendQueue, work: WorkId) -> Self {
+        Self { queue, work }
     }
 
     /// The id of the request.
     #[must_use]
     #[inline]
     pub fn work(&self) -> WorkId {
-        self.queue.work(self.number)
+        self.work
     }
 
-    /// Has the device process it: one system call.
+    /// Has the device process it: one system call. It may have completed already, or have been
+    /// discarded by a reset.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) after a change of credentials, or when the
     /// connection has just ended: the request's memory stays with the queue pair until the request
     /// completes or the queue pair is [destroyed](super::QueuePair::destroy).
-    /// [`Error::Gone`](crate::Error::Gone) if the device was removed.
+    /// [`Error::Gone`](crate::Error::Gone) if the device was removed, or in a forked child.
     #[inline]
     pub fn ring_doorbell(self) -> Result<()> {
-        self.queue.ring_doorbell_of(self.number)
+        self.queue.ring_doorbell_of(self.work.number)
     }
 }

@@ -252,6 +252,7 @@ fn the_doorbell_of_a_queued_request_is_rung_later() {
     let device = Stub::new(true);
     let caps = QpCaps {
         max_send_wr: 4,
+        max_inline_data: 2,
         ..CAPS
     };
     let (queue_pair, queue) = device.queue_pair(caps, 8);
@@ -263,8 +264,8 @@ fn the_doorbell_of_a_queued_request_is_rung_later() {
     assert_eq!(device.sends().len(), 3);
     queued.ring_doorbell().unwrap();
     assert_eq!(device.command_bytes(), doorbell);
-    // Also one that is not a plain SEND.
-    let inline = SendRequest::new(SendOperation::Send, SgList::NONE);
+    // Also one that is no plain SEND.
+    let inline = SendRequest::inline(SendOperation::Send, b"hi");
     let last = queue_pair.queue_send(inline).unwrap();
     let (last_work, none) = (last.work(), device.command_bytes());
     assert_eq!(none, 0);
@@ -275,7 +276,7 @@ fn the_doorbell_of_a_queued_request_is_rung_later() {
         reason(&refused.error),
         "the send queue is full: poll completions first"
     );
-    assert!(refused.returned.is_some());
+    assert!(refused.returned.inline.is_none());
     for number in device.sends() {
         device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
     }
@@ -298,6 +299,17 @@ fn a_queued_request_whose_doorbell_is_refused_stays_in_the_queue() {
     let returned = queue_pair.destroy();
     let works: Vec<_> = returned.iter().map(|(work, _)| *work).collect();
     assert_eq!(works, [first, work]);
+}
+
+#[test]
+fn a_child_rings_no_doorbell() {
+    let device = Stub::new(true);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    let queued = queue_pair.queue_send(send(&queue_pair)).unwrap();
+    device.refuse(true);
+    let sends = &queue_pair.sends;
+    let ring = || assert!(queued.ring_doorbell().unwrap_err().is_gone());
+    assert!(child_ends_while_locked(|| sends.lock(), ring));
 }
 
 #[test]

@@ -33,36 +33,12 @@ use check::Rules;
 /// A refused request, moved back as it was passed; `None` if the queue has it.
 pub(crate) type Refused<'a> = Box<PostError<Option<SendRequest<'a>>>>;
 
+/// A request that was not added to the queue, moved back as it was passed.
+pub(crate) type NotQueued<'a> = Box<PostError<SendRequest<'a>>>;
+
 /// The number of a posted request, as wide as what else posting returns: a result of both is
 /// returned in registers.
-pub(crate) type Number = u64;
-
-/// What is done after a request was added to the queue.
-trait Finish {
-    fn finish<'a>(self, queue: &SendQueue, number: u32) -> Result<Number, Refused<'a>>;
-}
-
-/// The device is told of it.
-struct RingDoorbell;
-
-impl Finish for RingDoorbell {
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn finish<'a>(self, queue: &SendQueue, number: u32) -> Result<Number, Refused<'a>> {
-        queue.finish_post(number)
-    }
-}
-
-/// The caller rings the doorbell.
-struct LeaveQueued;
-
-impl Finish for LeaveQueued {
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn finish<'a>(self, _: &SendQueue, number: u32) -> Result<Number, Refused<'a>> {
-        Ok(number.into())
-    }
-}
+pub(super) type Number = u64;
 
 /// The posting half of a send queue.
 #[derive(Debug)]
@@ -155,39 +131,37 @@ impl SendQueue {
     }
 
     /// Adds one request to the queue, and returns its number. The device processes it after the
-    /// next doorbell.
+    /// next doorbell at the latest.
     #[inline(never)]
-    pub(crate) fn queue<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        self.queue_plain(request, LeaveQueued, Self::queue_after_lookup)
+    pub(crate) fn queue<'a>(&self, request: SendRequest<'a>) -> Result<Number, NotQueued<'a>> {
+        self.queue_plain(request, Self::queue_after_lookup)
     }
 
     /// Posts one request without inline data, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        self.queue_plain(request, RingDoorbell, Self::queue_after_lookup)
+        self.posted(self.queue_plain(request, Self::queue_after_lookup))
     }
 
     /// Adds a request if it is a signalled SEND of a part of a buffer and there is known to be
-    /// room for it, then does what `finish` does. Adds it by `otherwise` if not. Calls nothing else
-    /// before that, so that few registers are saved.
+    /// room for it. Adds it by `otherwise` if not. Calls nothing else, so that few registers are
+    /// saved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn queue_plain<'a, F: Finish>(
+    fn queue_plain<'a>(
         &self,
         request: SendRequest<'a>,
-        finish: F,
         otherwise: impl FnOnce(
             &Self,
             Option<MutexGuard<'_, State>>,
             SendRequest<'a>,
-            F,
-        ) -> Result<Number, Refused<'a>>,
-    ) -> Result<Number, Refused<'a>> {
+        ) -> Result<Number, NotQueued<'a>>,
+    ) -> Result<Number, NotQueued<'a>> {
         if !self.rules.is_plain(&request) || !self.mark.is_here() {
-            return otherwise(self, None, request, finish);
+            return otherwise(self, None, request);
         }
         let Some(mut state) = self.state.try_lock() else {
-            return otherwise(self, None, request, finish);
+            return otherwise(self, None, request);
         };
         let State {
             ring,
@@ -201,7 +175,7 @@ impl SendQueue {
             {
                 (vacancy, sge.sge())
             }
-            _ => return otherwise(self, Some(state), request, finish),
+            _ => return otherwise(self, Some(state), request),
         };
         let number = vacancy.number();
         let SendRequest {
@@ -216,8 +190,7 @@ impl SendQueue {
         // First: the device may complete the request as soon as it is in its queue.
         ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
         *unsignaled = 0;
-        drop(state);
-        finish.finish(self, number)
+        Ok(number.into())
     }
 
     /// Posts one request with inline data, and returns its number. A signalled one that is valid
@@ -229,10 +202,10 @@ impl SendQueue {
         bytes: &'a [u8],
     ) -> Result<Number, Refused<'a>> {
         if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
-            return self.queue_any(request, RingDoorbell);
+            return self.posted(self.queue_any(request));
         }
         let Some(mut state) = self.state.try_lock() else {
-            return self.queue_any(request, RingDoorbell);
+            return self.posted(self.queue_any(request));
         };
         let State {
             ring,
@@ -248,7 +221,7 @@ impl SendQueue {
             }
             _ => {
                 drop(state);
-                return self.queue_any(request, RingDoorbell);
+                return self.posted(self.queue_any(request));
             }
         };
         let number = vacancy.number();
@@ -266,50 +239,44 @@ impl SendQueue {
         drop(state);
         // It has neither memory nor a destination.
         std::mem::forget(request);
-        self.finish_post(number)
+        self.posted(Ok(number.into()))
     }
 
     /// Adds one request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
-    fn queue_after_lookup<'a, F: Finish>(
+    fn queue_after_lookup<'a>(
         &self,
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
-        finish: F,
-    ) -> Result<Number, Refused<'a>> {
+    ) -> Result<Number, NotQueued<'a>> {
         let Some(mut state) = state else {
-            return self.queue_any(request, finish);
+            return self.queue_any(request);
         };
         let State { ring, posted, .. } = &mut *state;
         posted.has_room(1, || ring.room(1));
         drop(state);
-        self.queue_plain(request, finish, |this, state, request, finish| {
+        self.queue_plain(request, |this, state, request| {
             drop(state);
-            this.queue_any(request, finish)
+            this.queue_any(request)
         })
     }
 
     /// Adds one request of any kind.
     #[inline(never)]
-    fn queue_any<'a>(
-        &self,
-        request: SendRequest<'a>,
-        finish: impl Finish,
-    ) -> Result<Number, Refused<'a>> {
+    fn queue_any<'a>(&self, request: SendRequest<'a>) -> Result<Number, NotQueued<'a>> {
         if let Err(error) = self.check(&request) {
-            return Err(Box::new(PostError::new(error, Some(request))));
+            return Err(Box::new(PostError::new(error, request)));
         }
         let is_signaled = self.is_signaled(&request);
         let mut state = self.state.lock();
         if let Err(reason) = self.reserve(&mut state, 1, is_signaled) {
             drop(state);
-            return Err(refused(reason, request));
+            return Err(Box::new(PostError::new(invalid(reason), request)));
         }
         let number = state.posted.next();
         self.push(&mut state, request);
-        drop(state);
-        finish.finish(self, number)
+        Ok(number.into())
     }
 
     #[inline]
@@ -321,31 +288,36 @@ impl SendQueue {
         }
     }
 
-    /// Has the device process the request with this number.
+    /// Has the device process a request that was queued.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn finish_post<'a>(&self, number: u32) -> Result<Number, Refused<'a>> {
+    fn posted<'a>(&self, queued: Result<Number, NotQueued<'a>>) -> Result<Number, Refused<'a>> {
+        let number = queued.map_err(|refused| not_queued(*refused))?;
         let uverbs = self.parts.domain.context().uverbs();
+        // What it returns fits into registers.
         match uverbs.try_doorbell(self.parts.handle) {
-            Some(Ok(())) => Ok(u64::from(number)),
+            Some(Ok(())) => Ok(number),
             failed => Err(self.refused_post(number, failed)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn refused_post<'a>(&self, number: u32, failed: Option<io::Result<()>>) -> Refused<'a> {
-        Box::new(PostError::new(self.refused_doorbell(number, failed), None))
+    fn refused_post<'a>(&self, number: Number, failed: Option<io::Result<()>>) -> Refused<'a> {
+        let error = self.refused_doorbell(self.work(number).number, failed);
+        Box::new(PostError::new(error, None))
     }
 
     /// Has the device process the queued request with this number.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the path of each request")]
-    pub(crate) fn ring_doorbell_of(&self, number: Number) -> Result<()> {
+    #[inline]
+    pub(crate) fn ring_doorbell_of(&self, number: u32) -> Result<()> {
+        if !self.mark.is_here() {
+            return Err(self.parts.domain.context().gone());
+        }
         let uverbs = self.parts.domain.context().uverbs();
         match uverbs.try_doorbell(self.parts.handle) {
             Some(Ok(())) => Ok(()),
-            failed => Err(self.refused_doorbell(self.work(number).number, failed)),
+            failed => Err(self.refused_doorbell(number, failed)),
         }
     }
 
@@ -390,7 +362,8 @@ impl SendQueue {
     }
 
     /// The device has refused the doorbell of the request with this number: it would not process
-    /// later ones either. A request that is not in the queue any more was discarded by a reset.
+    /// later ones either. A request that is not in the queue any more has completed, or was discarded by
+    /// a reset.
     #[cold]
     pub(crate) fn note_refused_doorbell(&self, number: u32) {
         let state = self.state.lock();
@@ -562,6 +535,12 @@ impl SendQueue {
         self.reads.store(false, Ordering::Release);
     }
 
+    /// As a caller that posts does.
+    #[cfg(test)]
+    pub(crate) fn lock(&self) -> impl Sized + use<'_> {
+        self.state.lock()
+    }
+
     /// Waits until all callers that post have added their requests, or will find that requests
     /// are refused.
     pub(crate) fn wait_for_posters(&self) {
@@ -576,8 +555,9 @@ impl SendQueue {
 }
 
 #[cold]
-fn refused<'a>(reason: &'static str, request: SendRequest<'a>) -> Refused<'a> {
-    Box::new(PostError::new(invalid(reason), Some(request)))
+fn not_queued(refused: PostError<SendRequest<'_>>) -> Refused<'_> {
+    let PostError { error, returned } = refused;
+    Box::new(PostError::new(error, Some(returned)))
 }
 
 #[cold]

@@ -124,7 +124,7 @@ impl MessageQueuePair {
             || !state.is_idle() && self.has_completed_receives()
     }
 
-    /// Handles requests that have completed.
+    /// Handles requests that have completed. May release the lock meanwhile, to wake others.
     #[inline(never)]
     pub(super) fn complete_sends<'a>(
         &'a self,
@@ -173,7 +173,7 @@ impl MessageQueuePair {
 
     /// Whether there is a message or the end of the connection to poll for, most of the time.
     #[inline]
-    pub(in crate::messages) fn has_completed_receives(&self) -> bool {
+    fn has_completed_receives(&self) -> bool {
         self.receives.may_have_completions()
     }
 
@@ -210,8 +210,9 @@ impl MessageQueuePair {
                     Side::Sends => state.complete_request(&mut completion, deferred),
                     Side::Receives => {
                         self.receive_requests.completed();
-                        state.complete_receive(&mut completion, deferred);
+                        // First: a waker that is cloned may panic.
                         self.has_arrivals.store(true, Ordering::Relaxed);
+                        state.complete_receive(&mut completion, deferred);
                     }
                 }
                 true

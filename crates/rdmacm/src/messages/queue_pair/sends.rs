@@ -10,6 +10,7 @@ use rdmacm_verbs::{
 };
 
 use super::MessageQueuePair;
+use crate::data::Failure;
 use crate::messages::deferred::Deferred;
 use crate::messages::in_flight::InFlight;
 use crate::messages::state::State;
@@ -43,7 +44,26 @@ impl Memory {
             _ => state.pool.pop().map(Self::Buffer),
         }
     }
+
+    /// Copies the slices into it, as far as they fit.
+    #[inline]
+    fn filled(self, slices: &[io::IoSlice<'_>]) -> Result<SgList, PostError<SgList>> {
+        let Self::Buffer(mut buffer) = self else {
+            return Ok(SgList::NONE);
+        };
+        let length = gather(slices, &mut buffer);
+        match buffer.part(0..length) {
+            Ok(sge) => Ok(sge.into()),
+            Err(PostError { error, returned }) => {
+                let returned = returned.into();
+                Err(PostError { error, returned })
+            }
+        }
+    }
 }
+
+/// The longest message that is copied under the lock, which costs less than taking it twice.
+const COPIED_UNDER_LOCK: usize = 4096;
 
 impl MessageQueuePair {
     /// Copies a message of `length` bytes and posts it, if there is room now and nothing has
@@ -55,7 +75,13 @@ impl MessageQueuePair {
     ) -> Option<Result<()>> {
         let mut state = self.state_with_room()?;
         let memory = Memory::take(&mut state, length)?;
-        Some(self.copy_and_post(state, memory, SendOperation::Send, slices, None))
+        let operation = SendOperation::Send;
+        if length > COPIED_UNDER_LOCK {
+            let reservation = state.reserve().then_some(Reservation(memory))?;
+            drop(state);
+            return Some(self.post_copy(reservation, operation, slices, None));
+        }
+        Some(self.post_copied(state, memory.filled(slices), operation, None))
     }
 
     /// Posts a request with the caller's memory, if there is room now and nothing has failed. The
@@ -90,8 +116,8 @@ impl MessageQueuePair {
         state.reserve().then_some(Reservation(memory))
     }
 
-    /// Copies a message and posts it: where there is room for it, and to the destination of
-    /// a datagram.
+    /// Copies a message into the memory that was reserved for it and posts it; a datagram to its
+    /// destination.
     pub(crate) fn post_copy(
         &self,
         reservation: Reservation,
@@ -99,33 +125,27 @@ impl MessageQueuePair {
         slices: &[io::IoSlice<'_>],
         to: Option<&Destination>,
     ) -> Result<()> {
+        // Without the lock: it may take a while, and pages of the caller may not be in memory.
+        let copied = reservation.0.filled(slices);
         let mut state = self.state();
         state.end_reservation();
-        self.copy_and_post(state, reservation.0, operation, slices, to)
+        self.post_copied(state, copied, operation, to)
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each message")]
-    fn copy_and_post(
+    fn post_copied(
         &self,
         state: MutexGuard<'_, State>,
-        memory: Memory,
+        copied: Result<SgList, PostError<SgList>>,
         operation: SendOperation,
-        slices: &[io::IoSlice<'_>],
         to: Option<&Destination>,
     ) -> Result<()> {
-        let request = match memory {
-            Memory::None => SendRequest::new(operation, SgList::NONE),
-            Memory::Buffer(mut buffer) => {
-                let length = gather(slices, &mut buffer);
-                match buffer.part(0..length) {
-                    Ok(sge) => SendRequest::new(operation, sge),
-                    Err(PostError { error, returned }) => {
-                        let memory = SgList::from(returned);
-                        let refused = Self::refused(state, error, memory, InFlight::Copied);
-                        return Err(refused.error);
-                    }
-                }
+        let request = match copied {
+            Ok(memory) => SendRequest::new(operation, memory),
+            Err(PostError { error, returned }) => {
+                let refused = Self::refused(state, error, returned, InFlight::Copied);
+                return Err(refused.error);
             }
         };
         let request = match to {
@@ -171,7 +191,7 @@ impl MessageQueuePair {
         let queued = match self.queue_pair.queue_send(request) {
             Ok(queued) => queued,
             Err(PostError { error, returned }) => {
-                let memory = returned.map(SendRequest::into_sg_list).unwrap_or_default();
+                let memory = returned.into_sg_list();
                 return Err(Self::refused(state, error, memory, waiter));
             }
         };
@@ -182,7 +202,7 @@ impl MessageQueuePair {
         // Without the lock: other callers go on while the kernel is called.
         match queued.ring_doorbell() {
             Ok(()) => Ok(work),
-            Err(error) => Err(self.not_processed(work, error)),
+            Err(error) => Err(self.not_processed(work, waiter, error)),
         }
     }
 
@@ -208,9 +228,15 @@ impl MessageQueuePair {
 
     /// A request is in the queue, but the kernel has refused to process it.
     #[cold]
-    fn not_processed(&self, work: WorkId, error: Error) -> PostError<SgList> {
+    fn not_processed(&self, work: WorkId, waiter: InFlight, error: Error) -> PostError<SgList> {
         let mut deferred = Deferred::default();
-        self.state().not_processed(work, &mut deferred);
+        let mut state = self.state();
+        state.not_processed(work, waiter, &mut deferred);
+        if self.queue_pair.is_broken() {
+            // Callers that wait for room would wait for its memory, which stays with the device.
+            state.fail(Failure::Refused(error.clone()), &mut deferred);
+        }
+        drop(state);
         deferred.run();
         let returned = SgList::NONE;
         PostError { error, returned }
@@ -235,6 +261,7 @@ impl MessageQueuePair {
         }
         let nothing = SendOperation::Write(RemoteMemory::NONE);
         let request = SendRequest::new(nothing, SgList::NONE);
+        // If it is refused, the connection has ended, which whoever waits learns by itself.
         let _ = self.post(state, request, InFlight::KeepAlive);
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use libc::{EAGAIN, EINVAL, EIO, ENOMEM, ENOSPC, EPERM};
 use rdmacm::verbs::CommandNumber;
-use rdmacm::{Cause, Error, Stage};
+use rdmacm::{Cause, Error, MessageOptions, Stage};
 
 use super::Hosts;
 
@@ -122,6 +122,27 @@ fn sending() {
         hosts.client.fail_next(command, 1, ENOMEM);
         let error = near.send(b"lost").unwrap_err();
         assert_refused(&error, Stage::Send, command, ENOMEM);
+        drop((near, far));
+        hosts.assert_clean();
+    }
+}
+
+/// The kernel refuses to process a message that is in the queue already: it takes no room, and
+/// nobody waits for it.
+#[test]
+fn sending_a_later_message() {
+    for hosts in Hosts::each() {
+        let command = CommandNumber::POST_SEND;
+        let one = MessageOptions::new().sends(1);
+        let (near, far) = hosts.connect_with(one, MessageOptions::new());
+        near.send(b"first").unwrap();
+        near.flush().unwrap();
+        hosts.client.fail_next(command, 1, ENOMEM);
+        let error = near.send(b"lost").unwrap_err();
+        assert_refused(&error, Stage::Send, command, ENOMEM);
+        near.flush().unwrap();
+        // The device would process no later ones either.
+        near.send(b"later").unwrap_err();
         drop((near, far));
         hosts.assert_clean();
     }

@@ -36,7 +36,7 @@ impl CompletionRing for Queue<WorkCompletion> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let answer = uverbs.ask(operation, &Rxe(ResizeCq::new(queue, entries)))?;
         // The driver has moved the completions to the new memory. The old memory is
-        // unmapped when the queue is dropped, whose hint refers to it.
+        // unmapped when it is replaced here, but for that of the hint.
         let resized = Self::map(uverbs, operation, answer.queue);
         *self = resized.inspect_err(|_| {
             // The driver writes completions to a queue that cannot be read.

@@ -36,7 +36,7 @@ pub(crate) struct RingIndices {
 impl RingIndices {
     /// Whether there is no element. As of some moment: the producer and the consumer go on.
     #[inline]
-    pub(crate) fn are_equal(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let consumer = self.consumer.get().load(Ordering::Relaxed);
         let producer = self.producer.get().load(Ordering::Relaxed);
         (consumer ^ producer) & self.mask == 0

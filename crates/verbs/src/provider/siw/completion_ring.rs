@@ -70,7 +70,7 @@ impl CompletionRing for CompletionSlots {
     }
 
     #[inline]
-    fn next_place(&self) -> Option<u32> {
+    fn next_slot(&self) -> Option<u32> {
         Some(self.next)
     }
 
