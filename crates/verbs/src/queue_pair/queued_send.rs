@@ -35,7 +35,8 @@ impl<'a> QueuedSend<'a> {
     /// connection has just ended: the request's memory stays with the queue pair until the request
     /// completes or the queue pair is [destroyed](super::QueuePair::destroy).
     /// [`Error::Gone`](crate::Error::Gone) if the device was removed, or in a forked child.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
     pub fn ring_doorbell(self) -> Result<()> {
         self.queue.ring_doorbell_of(self.work.number)
     }

@@ -309,7 +309,8 @@ impl SendQueue {
     }
 
     /// Has the device process the queued request with this number.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
     pub(crate) fn ring_doorbell_of(&self, number: u32) -> Result<()> {
         if !self.mark.is_here() {
             return Err(self.parts.domain.context().gone());

@@ -46,7 +46,8 @@ impl Memory {
     }
 
     /// Copies the slices into it, as far as they fit.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each message")]
     fn filled(self, slices: &[io::IoSlice<'_>]) -> Result<SgList, PostError<SgList>> {
         let Self::Buffer(mut buffer) = self else {
             return Ok(SgList::NONE);
