@@ -89,7 +89,7 @@ pub(crate) fn choose(
 /// # Safety
 /// The memory of a request returns to the caller, who may read, write and free it, once the
 /// request is complete:
-/// - when [`CompletionRing::take`] returns a completion with the request's number;
+/// - when [`CompletionRing::pop`] returns a completion with the request's number;
 /// - when it returns the completion of a later request of the same send queue, unless
 ///   requests [complete individually](Self::completes_individually);
 /// - when the queue pair moves to ERR, unless the driver [flushes](Self::flushes_all) all
