@@ -165,12 +165,12 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Connections, "connect-64-at-once", 64)
         .on_one_device()
         .slow(),
-    Measure::new(Group::DataPath, "post-send", 64),
-    Measure::new(Group::DataPath, "poll-send", 64),
-    Measure::new(Group::DataPath, "poll-sends", 64)
+    Measure::new(Group::DataPath, "post-send", 256),
+    Measure::new(Group::DataPath, "poll-send", 256),
+    Measure::new(Group::DataPath, "poll-sends", 256)
         .counts(StableCounts::Varying)
         .c(None),
-    Measure::new(Group::DataPath, "post-receive", 64),
+    Measure::new(Group::DataPath, "post-receive", 256),
     Measure::new(Group::DataPath, "next-completion", 64).counts(StableCounts::Allocations),
     Measure::new(Group::Messages, "round-trip", 64).counts(StableCounts::Allocations),
     Measure::new(Group::Messages, "round-trip-tokio", 64)
@@ -262,10 +262,10 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Growth, "id-at-10000", 64)
         .on_one_device()
         .counts(StableCounts::Varying),
-    Measure::new(Group::Growth, "queue-pair-100", 16)
+    Measure::new(Group::Growth, "queue-pair-100", 64)
         .on_one_device()
         .c(None),
-    Measure::new(Group::Growth, "queue-pair-1000", 16)
+    Measure::new(Group::Growth, "queue-pair-1000", 64)
         .on_one_device()
         .counts(StableCounts::Varying)
         .c(None),

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define SIZE 64
-#define BATCH 16
+#define BATCH 32
 #define TIMEOUT_MS 10000
 
 // Where a workload runs.

@@ -136,9 +136,6 @@ fn read(
 }
 
 fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    if slices.iter().all(|slice| slice.is_empty()) {
-        return Ok(0);
-    }
     if let Some(outcome) = inner.try_write(slices) {
         inner.has_transferred(StreamInterest::Writable);
         return Ok(outcome?);

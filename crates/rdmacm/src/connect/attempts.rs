@@ -46,7 +46,7 @@ impl ConnectAttempts<'_> {
         factory: &F,
     ) -> impl Future<Output = Result<(Established, Arc<F::QueuePair>)>> {
         // No `async fn`, whose future holds each argument twice.
-        let connect = move |attempt: Attempt, target| async move {
+        let connect = move |mut attempt: Attempt, target| async move {
             let routed = resolve(&attempt, self.config, &target).await?;
             let id = routed.id.id();
             let queue_pair = factory
@@ -54,7 +54,8 @@ impl ConnectAttempts<'_> {
                 .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))?;
             let queue_pair = Arc::new(queue_pair);
             let shared: Arc<dyn QueuePair> = queue_pair.clone();
-            let established = handshake(attempt, routed, shared, self.config.param.clone()).await?;
+            let param = self.config.param.clone();
+            let established = handshake(&mut attempt, routed, shared, param).await?;
             Ok((established, queue_pair))
         };
         self.first(connect)

@@ -17,7 +17,7 @@ const STAGE: Stage = Stage::Connect;
 
 /// Sends the connect request, and completes the handshake.
 pub(crate) fn handshake(
-    mut attempt: Attempt,
+    attempt: &mut Attempt,
     routed: Routed,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
@@ -35,13 +35,13 @@ pub(crate) fn handshake(
         let initialized = managed.id().with_queue_pair(queue_pair).init();
         initialized.map_err(|error| attempt.fail_on(managed.id(), Stage::QueuePair, error))?;
         if is_iwarp(queue_pair) {
-            send_iwarp_request(&mut attempt, &mut managed, queue_pair, param).await?;
+            send_iwarp_request(attempt, &mut managed, queue_pair, param).await?;
         } else {
             let sent = managed.id().with_queue_pair(queue_pair).connect(param);
             sent.map_err(|error| attempt.fail_on(managed.id(), STAGE, error))?;
         }
-        let event = complete(&attempt, &mut managed, queue_pair).await?;
-        Ok(Established::new(&attempt, STAGE, managed, &event))
+        let event = complete(attempt, &mut managed, queue_pair).await?;
+        Ok(Established::new(attempt, STAGE, managed, &event))
     }
 }
 

@@ -126,8 +126,8 @@ impl Resolved {
     }
 
     pub(super) async fn handshake(self, queue_pair: Arc<dyn QueuePair>) -> Result<Established> {
-        let attempt = self.attempt();
-        handshake(attempt, self.routed, queue_pair, self.config.param).await
+        let mut attempt = self.attempt();
+        handshake(&mut attempt, self.routed, queue_pair, self.config.param).await
     }
 
     pub(super) async fn connect_as<Q: QueuePair + 'static>(

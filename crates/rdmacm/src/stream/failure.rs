@@ -9,8 +9,8 @@ use crate::error::Cause;
 /// Why nothing more can be transferred.
 #[derive(Clone, Debug)]
 pub(super) enum StreamFailure {
-    /// A request failed, or the device.
-    Requests(Failure),
+    /// A request failed, or the device. Boxed, so that results that are none are small.
+    Requests(Box<Failure>),
     /// The peer did what the protocol does not allow.
     Protocol(ProtocolError),
     /// This side has aborted the stream.
@@ -19,11 +19,11 @@ pub(super) enum StreamFailure {
 
 impl StreamFailure {
     pub(super) fn refused(error: Error) -> Self {
-        Self::Requests(Failure::Refused(error))
+        Failure::Refused(error).into()
     }
 
     pub(super) fn device(error: Error) -> Self {
-        Self::Requests(Failure::Device(error))
+        Failure::Device(error).into()
     }
 
     /// Whether it is a reason, rather than the consequence of one.
@@ -38,9 +38,17 @@ impl StreamFailure {
         match self {
             Self::Protocol(error) => Cause::Protocol(*error),
             Self::Aborted => Cause::Aborted,
-            Self::Requests(Failure::Request(error)) => Cause::Request(failed_request(error)),
-            Self::Requests(Failure::Device(error)) => Cause::device(error.clone()),
-            Self::Requests(Failure::Flushed | Failure::Refused(_)) => Cause::PeerGone,
+            Self::Requests(failure) => match &**failure {
+                Failure::Request(error) => Cause::Request(failed_request(error)),
+                Failure::Device(error) => Cause::device(error.clone()),
+                Failure::Flushed | Failure::Refused(_) => Cause::PeerGone,
+            },
         }
+    }
+}
+
+impl From<Failure> for StreamFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Requests(Box::new(failure))
     }
 }

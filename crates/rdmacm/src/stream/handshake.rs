@@ -29,7 +29,7 @@ pub(crate) async fn connect(
 }
 
 async fn connect_one(
-    attempt: Attempt,
+    mut attempt: Attempt,
     config: &ConnectConfig,
     target: ConnectTarget,
     options: &StreamOptions,
@@ -41,7 +41,7 @@ async fn connect_one(
     limit_retries(&mut param);
     let param = with_handshake(&attempt, &id, param, &queue_pair)?;
     let shared: Arc<dyn QueuePair> = queue_pair.clone();
-    let established = handshake(attempt.clone(), routed, shared, param).await?;
+    let established = handshake(&mut attempt, routed, shared, param).await?;
     let peer = Handshake::from_bytes(&established.private_data)
         .map_err(|error| attempt.fail_on(&id, Stage::Connect, Cause::Handshake(error)))?;
     queue_pair.connected(&peer);

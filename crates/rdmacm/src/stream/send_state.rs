@@ -171,8 +171,10 @@ impl SendState {
         let Some(sender) = &mut self.sender else {
             return Ok(0);
         };
-        let left = u32::try_from(slices.left()).unwrap_or(u32::MAX);
-        let wanted = left.min(sender.writable());
+        let mut wanted = u32::try_from(slices.left()).unwrap_or(u32::MAX);
+        if wanted as usize > self.max_inline {
+            wanted = wanted.min(sender.writable());
+        }
         let is_gathered = wanted as usize <= MAX_GATHERED || slices.next_are_one(wanted as usize);
         if wanted as usize > self.max_inline || !is_gathered {
             return self.write_registered(queue_pair, slices, wanted);
@@ -385,10 +387,8 @@ impl SendState {
         if completion.result().is_ok() {
             self.acknowledged += u64::from(charge.bytes);
         }
-        if !completion.sg_list.is_empty() {
-            if let Some(buffer) = completion.sg_list.into_buffer() {
-                self.buffers.give_back(buffer);
-            }
+        if let Some(buffer) = completion.sg_list.into_buffer() {
+            self.buffers.give_back(buffer);
         }
     }
 

@@ -199,8 +199,11 @@ impl Wakers {
 
     #[inline]
     pub(super) fn wake(self) {
-        if self.first.is_some() || !self.more.is_empty() {
+        if self.first.is_some() || self.more.capacity() > 0 {
             self.wake_each();
+        } else {
+            // There is nothing to drop.
+            std::mem::forget(self);
         }
     }
 

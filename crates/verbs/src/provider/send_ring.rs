@@ -42,6 +42,25 @@ pub(crate) trait SendRing {
     /// that there is space for it and that it has no more scatter/gather entries than
     /// the queue pair allows.
     fn push(&mut self, request: &SendSlot<'_>);
+
+    /// Adds a request with inline data and without a destination, as [`push`](Self::push).
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn push_inline(
+        &mut self,
+        number: u64,
+        operation: &SendOperation,
+        flags: SendFlags,
+        bytes: &[u8],
+    ) {
+        self.push(&SendSlot {
+            number,
+            operation,
+            options: flags.into(),
+            payload: SlotPayload::Inline(bytes),
+            destination: None,
+        });
+    }
 }
 
 /// The send queue of one of the drivers.
@@ -83,8 +102,21 @@ impl SendRing for SendRings {
         of_driver!(self, ring => ring.push_send(number, flags, sge, first));
     }
 
+    #[inline(never)]
     fn push(&mut self, request: &SendSlot<'_>) {
         of_driver!(self, ring => ring.push(request));
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn push_inline(
+        &mut self,
+        number: u64,
+        operation: &SendOperation,
+        flags: SendFlags,
+        bytes: &[u8],
+    ) {
+        of_driver!(self, ring => ring.push_inline(number, operation, flags, bytes));
     }
 }
 

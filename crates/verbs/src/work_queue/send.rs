@@ -132,9 +132,28 @@ impl SendQueue {
 
     /// Adds one request to the queue, and returns its number. The device processes it after the
     /// next doorbell at the latest.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn queue<'a>(&self, request: SendRequest<'a>) -> Result<Number, NotQueued<'a>> {
+        match request.inline {
+            Some(bytes) => self.queue_inline(request, bytes),
+            None => self.queue_one(request),
+        }
+    }
+
+    /// Adds one request without inline data to the queue, and returns its number.
+    #[inline(never)]
+    fn queue_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, NotQueued<'a>> {
         self.queue_plain(request, Self::queue_after_lookup)
+    }
+
+    /// Adds one request with inline data to the queue, and returns its number.
+    #[inline(never)]
+    fn queue_inline<'a>(
+        &self,
+        request: SendRequest<'a>,
+        bytes: &'a [u8],
+    ) -> Result<Number, NotQueued<'a>> {
+        self.queue_bytes(request, bytes)
     }
 
     /// Posts one request without inline data, and returns its number.
@@ -193,19 +212,29 @@ impl SendQueue {
         Ok(number.into())
     }
 
-    /// Posts one request with inline data, and returns its number. A signalled one that is valid
-    /// is posted without further ado.
+    /// Posts one request with inline data, and returns its number.
     #[inline(never)]
     fn post_inline<'a>(
         &self,
         request: SendRequest<'a>,
         bytes: &'a [u8],
     ) -> Result<Number, Refused<'a>> {
+        self.posted(self.queue_bytes(request, bytes))
+    }
+
+    /// Adds a request with inline data: without further ado if it is signalled and valid.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn queue_bytes<'a>(
+        &self,
+        request: SendRequest<'a>,
+        bytes: &'a [u8],
+    ) -> Result<Number, NotQueued<'a>> {
         if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
-            return self.posted(self.queue_any(request));
+            return self.queue_any(request);
         }
         let Some(mut state) = self.state.try_lock() else {
-            return self.posted(self.queue_any(request));
+            return self.queue_any(request);
         };
         let State {
             ring,
@@ -221,25 +250,19 @@ impl SendQueue {
             }
             _ => {
                 drop(state);
-                return self.posted(self.queue_any(request));
+                return self.queue_any(request);
             }
         };
         let number = vacancy.number();
         let rest = Posted::new(request.operation.opcode(), true, None);
         // First: the device may complete the request as soon as it is in its queue.
         vacancy.fill(SgList::NONE, rest);
-        ring.push(&SendSlot {
-            number: self.id(number),
-            operation: &request.operation,
-            options: request.flags.into(),
-            payload: SlotPayload::Inline(bytes),
-            destination: None,
-        });
+        ring.push_inline(self.id(number), &request.operation, request.flags, bytes);
         *unsignaled = 0;
         drop(state);
         // It has neither memory nor a destination.
         std::mem::forget(request);
-        self.posted(Ok(number.into()))
+        Ok(number.into())
     }
 
     /// Adds one request that is not plain, or after it has looked for room.

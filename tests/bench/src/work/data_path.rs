@@ -8,6 +8,7 @@ use rdmacm::{CmConnection, Connector};
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{
     Buffer, Completion, CompletionQueue, Context, QpCaps, QueuePair, SendOperation, SendRequest,
+    SgList,
 };
 
 use super::{PeerKind, Target, Workload};
@@ -15,7 +16,7 @@ use crate::meter::Meter;
 
 const SIZE: usize = 64;
 /// Requests between two waits.
-const BATCH: usize = 16;
+const BATCH: usize = 32;
 /// A wait that ends for its deadline.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Longer than the device needs for a batch.
@@ -111,47 +112,45 @@ fn sends(
     Ok(())
 }
 
-/// Sends messages in batches, and polls each batch at once.
+/// Sends messages in batches, and polls each batch at once. The memory of each completion goes to
+/// the next request as it is.
 fn batches(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let completions = queue_pair.send_queue();
-    let mut buffers = queue_pair
+    let buffers = queue_pair
         .protection_domain()
         .allocate(SIZE * BATCH)?
         .into_chunks(SIZE);
+    let mut memory: Vec<SgList> = buffers.into_iter().map(SgList::from).collect();
     let mut polled = Vec::with_capacity(BATCH);
     for _ in 0..count as usize / BATCH {
-        for buffer in buffers.drain(..) {
-            post_send(queue_pair, buffer)?;
+        for sg_list in memory.drain(..) {
+            post_send(queue_pair, sg_list)?;
         }
         thread::sleep(PAUSE);
-        let section = || poll_sends(completions, &mut polled, &mut buffers);
-        let taken = meter.section(BATCH as u64, section)?;
+        let taken = meter.section(BATCH as u64, || poll_sends(completions, &mut polled))?;
         ensure!(taken == BATCH, "the device is slow");
+        memory.extend(polled.drain(..).map(|completion| completion.sg_list));
     }
     Ok(())
 }
 
-/// Polls into `polled`, and takes the buffers. How many there were.
+/// Polls into `polled`. How many there were; fails if one of the requests has failed.
 fn poll_sends(
     completions: &CompletionQueue,
     polled: &mut Vec<Completion>,
-    buffers: &mut Vec<Buffer>,
 ) -> anyhow::Result<usize> {
     let count = completions.poll_many(polled, BATCH)?;
-    for completion in polled.drain(..) {
+    for completion in polled {
         completion.result()?;
-        if let Some(buffer) = completion.sg_list.into_buffer() {
-            buffers.push(buffer);
-        }
     }
     Ok(count)
 }
 
-fn post_send(queue_pair: &QueuePair, buffer: Buffer) -> anyhow::Result<()> {
+fn post_send(queue_pair: &QueuePair, memory: impl Into<SgList>) -> anyhow::Result<()> {
     queue_pair
-        .post_send(SendRequest::new(SendOperation::Send, buffer))
+        .post_send(SendRequest::new(SendOperation::Send, memory))
         .map_err(|refused| refused.error)?;
     Ok(())
 }

@@ -72,7 +72,7 @@ impl StreamQueuePair {
     ) -> Result<(), StreamFailure> {
         let done = completion.result().map_err(|error| {
             let fabric = self.queue_pair.transport();
-            StreamFailure::Requests(Failure::from_completion(error, fabric))
+            StreamFailure::from(Failure::from_completion(error, fabric))
         })?;
         if self.has_failed() && self.has_peer_violated() {
             // What the peer says from then on has no meaning.
@@ -236,7 +236,7 @@ impl StreamQueuePair {
                 if let Some(error) = failed {
                     let fabric = self.queue_pair.transport();
                     let failure = Failure::from_completion(error, fabric);
-                    self.fail(StreamFailure::Requests(failure), wakers);
+                    self.fail(failure.into(), wakers);
                 }
             }
             match polled {

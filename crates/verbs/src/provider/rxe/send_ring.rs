@@ -4,13 +4,12 @@ use std::mem::offset_of;
 
 use rdmacm_abi::Be32;
 use rdmacm_abi::Reserved;
-use rdmacm_abi::uverbs::rxe::{
-    AtomicTarget, DatagramTarget, DmaInfo, RdmaTarget, SendWqe, SendWr, Target,
-};
+use rdmacm_abi::uverbs::rxe::{AtomicTarget, DatagramTarget, DmaInfo, RdmaTarget, SendWqe, SendWr};
 use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge as AbiSge, WrOpcode};
 
 use super::Queue;
-use crate::provider::{SendRing, SendSlot, SlotOptions, SlotPayload};
+use super::queue::Element;
+use crate::provider::{SendRing, SendSlot, Slot, SlotOptions, SlotPayload};
 use crate::request::SendOperation;
 
 /// A slot holds a [`SendWqe`], followed by its scatter/gather entries or inline bytes.
@@ -38,7 +37,7 @@ impl SendRing for Queue<SendWqe> {
     #[inline]
     fn push_send(&mut self, number: u64, flags: SendFlags, sge: AbiSge, first: impl FnOnce()) {
         let slot = self.next_slot();
-        // The target of an earlier request may stay: the driver does not look at that of a SEND.
+        // A SEND has no target: see `put_target`.
         slot.put(WR + offset_of!(SendWr, id), &number);
         slot.put(WR + offset_of!(SendWr, reserved), &0_u32);
         slot.put(WR + offset_of!(SendWr, opcode), &WrOpcode::SEND);
@@ -51,6 +50,8 @@ impl SendRing for Queue<SendWqe> {
         self.produce();
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
     fn push(&mut self, request: &SendSlot<'_>) {
         let mut flags = flags(request.options);
         let dma = match request.payload {
@@ -74,8 +75,7 @@ impl SendRing for Queue<SendWqe> {
         slot.put(WR + offset_of!(SendWr, flags), &flags);
         let immediate_or_key = immediate_or_key(operation);
         slot.put(WR + offset_of!(SendWr, immediate_or_key), &immediate_or_key);
-        let (target, iova) = target(request);
-        slot.put(WR + offset_of!(SendWr, target), &target);
+        let iova = put_target(&slot, request);
         slot.put(STATUS, &[0_u8; IOVA - STATUS]);
         slot.put(IOVA, &iova);
         slot.put(MASK, &[0_u8; DMA - MASK]);
@@ -100,42 +100,50 @@ fn flags(options: SlotOptions) -> SendFlags {
     flags
 }
 
-/// Where the request goes, and the address in the peer's memory, or 0.
+/// Writes where the request goes. Returns the address in the peer's memory, or 0. The driver does
+/// not look at what is left of the target of an earlier request.
 #[inline]
-fn target(request: &SendSlot<'_>) -> (Target, u64) {
+fn put_target(slot: &Slot<'_, <SendWqe as Element>::Whole>, request: &SendSlot<'_>) -> u64 {
+    const TARGET: usize = WR + offset_of!(SendWr, target);
     if let Some(destination) = request.destination {
-        let target = Target::from_datagram(&DatagramTarget {
+        let target = DatagramTarget {
             remote_qp_number: destination.qp_number,
             remote_qkey: destination.qkey,
             ah_number: destination.address_handle,
             ..DatagramTarget::default()
-        });
-        return (target, 0);
+        };
+        slot.put(TARGET, &target);
+        return 0;
     }
     let Some(remote) = request.operation.remote() else {
-        return (Target::NONE, 0);
+        return 0;
     };
-    let atomic = |compare_add, swap| {
-        Target::from_atomic(&AtomicTarget {
+    let put_atomic = |compare_add, swap| {
+        let target = AtomicTarget {
             remote_address: remote.address(),
             compare_add,
             swap,
             rkey: remote.key(),
             reserved: Reserved::ZERO,
-        })
+        };
+        slot.put(TARGET, &target);
     };
-    let target = match *request.operation {
-        SendOperation::CompareSwap { compare, swap, .. } => atomic(compare, swap),
-        SendOperation::FetchAdd { add, .. } => atomic(add, 0),
-        _ => Target::from_rdma(&RdmaTarget {
-            remote_address: remote.address(),
-            rkey: remote.key(),
-            reserved: Reserved::ZERO,
-        }),
-    };
-    (target, remote.address())
+    match *request.operation {
+        SendOperation::CompareSwap { compare, swap, .. } => put_atomic(compare, swap),
+        SendOperation::FetchAdd { add, .. } => put_atomic(add, 0),
+        _ => {
+            let target = RdmaTarget {
+                remote_address: remote.address(),
+                rkey: remote.key(),
+                reserved: Reserved::ZERO,
+            };
+            slot.put(TARGET, &target);
+        }
+    }
+    remote.address()
 }
 
+#[inline]
 fn immediate_or_key(operation: &SendOperation) -> ImmediateOrKey {
     match *operation {
         SendOperation::SendWithImmediate(data) | SendOperation::WriteWithImmediate(_, data) => {

@@ -64,6 +64,8 @@ impl SendRing for Queue<Sqe> {
         self.hand_over(wqe_flags(flags));
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
     fn push(&mut self, request: &SendSlot<'_>) {
         let slot = self.slot();
         slot.put(offset_of!(Sqe, id), &request.number);
@@ -114,6 +116,7 @@ fn wqe_flags(flags: SendFlags) -> WqeFlags {
     wqe
 }
 
+#[inline]
 fn flags(options: SlotOptions) -> WqeFlags {
     let mut flags = WqeFlags::empty();
     flags.set(WqeFlags::SIGNALLED, options.signaled);
@@ -123,6 +126,7 @@ fn flags(options: SlotOptions) -> WqeFlags {
 }
 
 /// siw's opcode of an operation; `None` if siw does not support it.
+#[inline]
 pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
     Some(match operation {
         SendOperation::Send => Opcode::SEND,
@@ -147,6 +151,7 @@ const EMPTY: AbiSge = AbiSge {
 
 impl Queue<Sqe> {
     /// Writes the peer's memory or key.
+    #[inline]
     fn put_remote(&self, operation: &SendOperation) {
         let (address, key) = match (operation, operation.remote()) {
             (SendOperation::SendWithInvalidate(key), _) => (0, *key),
