@@ -1,5 +1,6 @@
 //! The accepting side of the handshake.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rdmacm_core::{
@@ -16,25 +17,34 @@ use crate::neighbours::{NeighbourLookup, Path};
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
-pub(crate) async fn accept(
+pub(crate) fn accept(
     attempt: Attempt,
     request: Request,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
-) -> Result<Established> {
-    let attrs = request_attrs(&attempt, &request)?;
-    if let Some(lookup) = look_up_peer(&attempt, &request, queue_pair.transport(), &attrs) {
-        let found = lookup.finish(&attempt).await;
-        found.map_err(|cause| attempt.fail_on(request.id.id(), STAGE, cause))?;
-    }
-    let mut accepting = Accepting::begin(attempt, request, &queue_pair, param, attrs)?;
-    loop {
-        let Accepting { attempt, id, .. } = &accepting;
-        let event = id.next(attempt.until).await;
-        let event = event.map_err(|error| attempt.fail_on(id.id(), STAGE, error))?;
-        match accepting.handle(event) {
-            Accepted::Pending(pending) => accepting = pending,
-            Accepted::Done(outcome) => return outcome,
+) -> impl Future<Output = Result<Established>> {
+    let attrs = request_attrs(&attempt, &request);
+    // Not an `async fn`, whose future holds each argument twice.
+    async move {
+        // Both are gone once the request is accepted.
+        let mut accepting = {
+            let attrs = attrs?;
+            let transport = queue_pair.transport();
+            if let Some(lookup) = look_up_peer(&attempt, &request, transport, &attrs) {
+                // It is rare and its future large.
+                let found = Box::pin(lookup.finish(&attempt)).await;
+                found.map_err(|cause| attempt.fail_on(request.id.id(), STAGE, cause))?;
+            }
+            Accepting::begin(attempt, request, &queue_pair, param, attrs)?
+        };
+        loop {
+            let Accepting { attempt, id, .. } = &accepting;
+            let event = id.next(attempt.until).await;
+            let event = event.map_err(|error| attempt.fail_on(id.id(), STAGE, error))?;
+            match accepting.handle(event) {
+                Accepted::Pending(pending) => accepting = pending,
+                Accepted::Done(outcome) => return outcome,
+            }
         }
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct State {
     failed_at: Option<Instant>,
     /// Whether the failure is what callers receive, whatever comes later.
     is_final: bool,
+    /// A receive request has failed. The device flushes all that follow it.
+    has_receive_failed: bool,
     /// A request has failed whose result no caller gets.
     pub(super) lost_message: bool,
     /// Which completion queues notify of their next completion.
@@ -96,6 +98,7 @@ impl State {
             failure: None,
             failed_at: None,
             is_final: false,
+            has_receive_failed: false,
             lost_message: false,
             armed: Armed::default(),
             deadline: Deadline::Never,
@@ -265,7 +268,7 @@ impl State {
     }
 
     #[cold]
-    pub(super) fn fail_request(&mut self, error: CompletionError, deferred: &mut Deferred) {
+    fn fail_request(&mut self, error: CompletionError, deferred: &mut Deferred) {
         let failure = Failure::from_completion(error, self.transport);
         self.fail(failure, deferred);
     }
@@ -317,7 +320,7 @@ impl State {
     /// The message of a receive request that has completed.
     ///
     /// # Errors
-    /// Why it has failed, which is to be [handled](Self::fail_request).
+    /// Why it has failed, which is to be [handled](Self::fail_receive).
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -351,9 +354,22 @@ impl State {
             }
             Err(error) => {
                 deferred.discard([std::mem::take(&mut completion.sg_list)]);
-                self.fail_request(error, deferred);
+                self.fail_receive(error, deferred);
             }
         }
+    }
+
+    /// A receive request has failed.
+    #[cold]
+    pub(super) fn fail_receive(&mut self, error: CompletionError, deferred: &mut Deferred) {
+        self.has_receive_failed = true;
+        self.fail_request(error, deferred);
+    }
+
+    /// Whether no message arrives any more, because a receive request has failed. The memory of
+    /// those that are left is freed with the queue pair, which takes less than polling for each.
+    pub(super) fn has_receive_failed(&self) -> bool {
+        self.has_receive_failed
     }
 
     /// The result of a request that a caller waits for.

@@ -1,5 +1,6 @@
 //! A connect request.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
@@ -165,21 +166,24 @@ impl Incoming {
         (self.request, self.param)
     }
 
-    pub(super) async fn accept_queue_pair(
+    pub(super) fn accept_queue_pair(
         self,
         queue_pair: Arc<dyn QueuePair>,
-    ) -> Result<Established> {
-        accept(self.attempt(), self.request, queue_pair, self.param).await
+    ) -> impl Future<Output = Result<Established>> {
+        accept(self.attempt(), self.request, queue_pair, self.param)
     }
 
-    pub(super) async fn accept_as<Q: QueuePair + 'static>(
+    // Not an `async fn`, whose future holds each argument twice.
+    pub(super) fn accept_as<Q: QueuePair + 'static>(
         self,
         queue_pair: Q,
-    ) -> Result<CmConnection<Q>> {
+    ) -> impl Future<Output = Result<CmConnection<Q>>> {
         let queue_pair = Arc::new(queue_pair);
-        let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let established = self.accept_queue_pair(shared).await?;
-        Ok(CmConnection::new(established, queue_pair))
+        async move {
+            let shared: Arc<dyn QueuePair> = queue_pair.clone();
+            let established = self.accept_queue_pair(shared).await?;
+            Ok(CmConnection::new(established, queue_pair))
+        }
     }
 
     pub(super) fn create<F: QueuePairFactory>(&self, factory: &F) -> Result<F::QueuePair> {

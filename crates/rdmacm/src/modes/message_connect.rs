@@ -1,5 +1,6 @@
 //! Connecting and accepting with queue pairs that carry messages.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,18 +54,21 @@ impl Connector {
         }
     }
 
-    async fn connect_with_messages(
+    // Not an `async fn`, whose future holds each argument twice.
+    fn connect_with_messages(
         mut self,
         node: &Node,
         options: MessageOptions,
-    ) -> Result<Connection> {
+    ) -> impl Future<Output = Result<Connection>> {
         if options.has_keep_alive() {
             limit_retries(&mut self.config.param);
         }
         let factory = MessageQueuePairFactory::new(&node.event_loop, options);
-        let connected = self.attempts(node).connect(&factory).await;
-        let (established, queue_pair) = connected?;
-        Ok(open(established, Arc::clone(&queue_pair)))
+        async move {
+            let connected = self.attempts(node).connect(&factory).await;
+            let (established, queue_pair) = connected?;
+            Ok(open(established, Arc::clone(&queue_pair)))
+        }
     }
 }
 
@@ -105,18 +109,24 @@ impl Resolved {
         protection_domain(self.event_loop(), self.id(), &self.attempt())
     }
 
-    async fn connect_with_messages(mut self, options: MessageOptions) -> Result<Connection> {
+    fn connect_with_messages(
+        mut self,
+        options: MessageOptions,
+    ) -> impl Future<Output = Result<Connection>> {
         if options.has_keep_alive() {
             limit_retries(self.param_mut());
         }
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
-        let queue_pair = factory.create(self.id()).map_err(|error| {
+        let created = factory.create(self.id()).map_err(|error| {
             let cause = Cause::queue_pair(error);
             self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
-        })?;
-        let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
-        let established = self.handshake(shared).await?;
-        Ok(open(established, queue_pair))
+        });
+        async move {
+            let queue_pair = created?;
+            let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+            let established = self.handshake(shared).await?;
+            Ok(open(established, queue_pair))
+        }
     }
 }
 
@@ -167,16 +177,21 @@ impl Incoming {
         protection_domain(self.event_loop(), self.id(), &self.attempt())
     }
 
-    async fn accept_with_messages(self, options: MessageOptions) -> Result<Connection> {
+    // Not an `async fn`, whose future holds each argument twice.
+    fn accept_with_messages(
+        self,
+        options: MessageOptions,
+    ) -> impl Future<Output = Result<Connection>> {
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
         let factory = factory.on_device(self.device_id().ok().flatten());
-        let queue_pair = self.create(&factory)?;
-        let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
-        let established = self.accept_queue_pair(shared).await?;
-        Ok(Connection::new(MessageConnection::new(
-            established,
-            queue_pair,
-        )))
+        let created = self.create(&factory);
+        async move {
+            let queue_pair = created?;
+            let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+            let established = self.accept_queue_pair(shared).await?;
+            let connection = MessageConnection::new(established, queue_pair);
+            Ok(Connection::new(connection))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A resolved peer.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rdmacm_core::{CmAddr, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
@@ -125,19 +126,26 @@ impl Resolved {
         Attempt::new(event_loop, until, target)
     }
 
-    pub(super) async fn handshake(self, queue_pair: Arc<dyn QueuePair>) -> Result<Established> {
+    // Not an `async fn`, whose future holds each argument twice.
+    pub(super) fn handshake(
+        self,
+        queue_pair: Arc<dyn QueuePair>,
+    ) -> impl Future<Output = Result<Established>> {
         let mut attempt = self.attempt();
-        handshake(&mut attempt, self.routed, queue_pair, self.config.param).await
+        let Self { routed, config, .. } = self;
+        async move { handshake(&mut attempt, routed, queue_pair, config.param).await }
     }
 
-    pub(super) async fn connect_as<Q: QueuePair + 'static>(
+    pub(super) fn connect_as<Q: QueuePair + 'static>(
         self,
         queue_pair: Q,
-    ) -> Result<CmConnection<Q>> {
+    ) -> impl Future<Output = Result<CmConnection<Q>>> {
         let queue_pair = Arc::new(queue_pair);
-        let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let established = self.handshake(shared).await?;
-        Ok(CmConnection::new(established, queue_pair))
+        async move {
+            let shared: Arc<dyn QueuePair> = queue_pair.clone();
+            let established = self.handshake(shared).await?;
+            Ok(CmConnection::new(established, queue_pair))
+        }
     }
 
     waits! {

@@ -133,6 +133,9 @@ pub(super) struct ReceiveState {
     memory: PeerMemory,
     /// Whether the peer has sent something.
     pub(super) has_heard_peer: bool,
+    /// One of the stream's own receive requests has failed. The device flushes all that follow it,
+    /// and destroying the queue pair takes less time than polling for each.
+    pub(super) has_request_failed: bool,
 }
 
 impl ReceiveState {
@@ -141,6 +144,7 @@ impl ReceiveState {
             receiver,
             memory,
             has_heard_peer: false,
+            has_request_failed: false,
         }
     }
 

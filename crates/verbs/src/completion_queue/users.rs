@@ -87,9 +87,8 @@ impl CompletionQueue {
         let (Queue::Own(_), Some(mut state)) = (index.queue(), self.state()) else {
             return Vec::new();
         };
-        self.take_out(&mut state);
+        self.take_out_others(&mut state, index);
         state.forget_reports(index);
-        state.take_own(index);
         let kept = CqCredits::new(0);
         let queue = state.queues.get(index);
         let memory = queue.map(|queue| queue.take_all(&kept));
@@ -98,9 +97,8 @@ impl CompletionQueue {
     }
 
     fn dismiss_own(&self, state: &mut State, index: QueueIndex) -> Vec<(WorkId, SgList)> {
-        self.take_out(state);
+        self.take_out_others(state, index);
         state.forget_reports(index);
-        state.take_own(index);
         let queue = state.queues.get(index);
         let memory = queue.map(|queue| queue.take_all(&self.0.credits));
         state.queues.remove_own(index);
@@ -183,6 +181,17 @@ impl CompletionQueue {
 
     /// Takes all completions out of the ring.
     fn take_out(&self, state: &mut State) {
+        self.take_out_if(state, |_| true);
+    }
+
+    /// Takes all completions out of the ring, and discards those of a queue.
+    fn take_out_others(&self, state: &mut State, index: QueueIndex) {
+        state.take_own(index);
+        self.take_out_if(state, |wc| RequestId::from_device(wc.id).queue != index);
+    }
+
+    /// Takes all completions out of the ring, and discards those that are not to be kept.
+    fn take_out_if(&self, state: &mut State, keeps: impl Fn(&WorkCompletion) -> bool) {
         if self.context().is_in_child() {
             return;
         }
@@ -192,8 +201,10 @@ impl CompletionQueue {
             if self.context().uverbs().is_closed() {
                 return;
             }
-            state.taken.push_back(wc);
-            state.is_behind = true;
+            if keeps(&wc) {
+                state.taken.push_back(wc);
+                state.is_behind = true;
+            }
         }
         self.note_next_slot(&state.ring);
     }
@@ -203,8 +214,7 @@ impl CompletionQueue {
         let Some(mut state) = self.state() else {
             return;
         };
-        self.take_out(&mut state);
-        state.take_own(index);
+        self.take_out_others(&mut state, index);
         state.forget_reports(index);
         if let Some(queue) = state.queues.get(index) {
             queue.discard(&self.0.credits);

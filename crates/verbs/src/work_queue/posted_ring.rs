@@ -225,6 +225,11 @@ impl<R> Consumer<R> {
         self.tail
     }
 
+    /// How many requests there are, at least.
+    pub(super) fn len(&mut self) -> usize {
+        self.tail().wrapping_sub(self.head()) as usize
+    }
+
     fn holds(&mut self, number: u32) -> bool {
         let head = self.head();
         let ahead = number.wrapping_sub(head);

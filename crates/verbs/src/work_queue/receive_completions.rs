@@ -83,7 +83,11 @@ impl ReceiveCompletions {
     }
 
     fn pop_all(&mut self) -> Vec<(u32, SgList)> {
-        std::iter::from_fn(|| self.pop()).collect()
+        let mut all = Vec::with_capacity(self.posted.len());
+        while let Some(request) = self.pop() {
+            all.push(request);
+        }
+        all
     }
 
     fn work(&self, number: u32) -> WorkId {
@@ -158,19 +162,19 @@ impl WorkQueue for ReceiveCompletions {
     }
 
     fn take_all(&mut self, credits: &CqCredits) -> Vec<(WorkId, SgList)> {
-        let unreported = std::mem::take(&mut self.unreported).into_iter();
-        let mut all: Vec<_> = unreported.map(|one| (one.work, one.sg_list)).collect();
-        let mut posted = self.late.take_all(credits);
-        let taken = self.pop_all();
-        for _ in &taken {
-            credits.release(1);
+        let late = self.late.take_all(credits);
+        let unreported = std::mem::take(&mut self.unreported);
+        let count = unreported.len() + late.len() + self.posted.len();
+        let mut all = Vec::with_capacity(count);
+        all.extend(unreported.into_iter().map(|one| (one.work, one.sg_list)));
+        let late = late.into_iter();
+        all.extend(late.map(|(number, sg_list)| (self.work(number), sg_list)));
+        let mut taken = 0;
+        while let Some((number, sg_list)) = self.pop() {
+            all.push((self.work(number), sg_list));
+            taken += 1;
         }
-        posted.extend(taken);
-        if posted.is_empty() {
-            return all;
-        }
-        let posted = posted.into_iter();
-        all.extend(posted.map(|(number, sg_list)| (self.work(number), sg_list)));
+        credits.release(taken);
         all
     }
 }

@@ -204,6 +204,11 @@ impl MessageQueuePair {
         state: &mut State,
         deferred: &mut Deferred,
     ) -> bool {
+        // If the device is gone, the poll after the last one says so.
+        let is_over = side == Side::Receives && state.has_receive_failed();
+        if is_over && !self.device.context().is_gone() {
+            return false;
+        }
         match self.queue(side).poll() {
             Ok(Some(mut completion)) => {
                 match side {
@@ -237,7 +242,7 @@ fn receive_failed(mut state: MutexGuard<'_, State>, polled: Result<Option<Comple
     let memory = match polled {
         Ok(completion) => completion.map(|completion| {
             if let Err(error) = completion.result() {
-                state.fail_request(error, &mut deferred);
+                state.fail_receive(error, &mut deferred);
             }
             completion.sg_list
         }),

@@ -39,6 +39,10 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) {
         for _ in 0..self.options.receive_requests() {
+            // If the device is gone, the poll after the last one says so.
+            if receive.has_request_failed && !self.device.context().is_gone() {
+                return;
+            }
             match self.receives.next(wakers) {
                 Ok(Some(completion)) => {
                     if let Err(failure) = self.received(receive, completion, wakers) {
@@ -71,6 +75,7 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) -> Result<(), StreamFailure> {
         let done = completion.result().map_err(|error| {
+            receive.has_request_failed = !self.receives.is_shared();
             let fabric = self.queue_pair.transport();
             StreamFailure::from(Failure::from_completion(error, fabric))
         })?;
