@@ -25,6 +25,7 @@ pub(crate) mod killed_peer;
 pub(crate) mod long_run;
 pub(crate) mod lost_rstream;
 pub(crate) mod mapped_memory;
+pub(crate) mod measured;
 pub(crate) mod nonblocking;
 pub(crate) mod nonblocking_listener;
 pub(crate) mod preload;

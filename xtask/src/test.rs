@@ -130,6 +130,8 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             ),
             // The shortest queues of librdmacm, which take the most time.
             ("sequence_numbers_begin_again", "RDMACM_REQUESTS", 16),
+            // All messages, by rstream itself.
+            ("streams::measured", "RDMACM_PART", 1),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");

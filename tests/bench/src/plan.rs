@@ -183,11 +183,11 @@ pub(crate) const MEASURES: &[Measure] = &[
         .counts(StableCounts::Allocations)
         .c(None),
     Measure::new(Group::Streams, "round-trip-stream", 64)
-        .counts(StableCounts::Varying)
+        .counts(StableCounts::Allocations)
         .tcp("tcp-round-trip"),
-    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(StableCounts::Varying),
+    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(StableCounts::Allocations),
     Measure::new(Group::Streams, "stream-64", 512)
-        .counts(StableCounts::Varying)
+        .counts(StableCounts::Allocations)
         .tcp("tcp-64"),
     Measure::new(Group::Streams, "stream-64k", 64)
         .counts(StableCounts::Varying)

@@ -13,6 +13,7 @@
 #define MIB (1 << 20)
 #define CHUNK KIB_64
 #define LATE_US 2000
+#define WARM_UP 256
 
 // The sizes of a small stream.
 #define SMALL_BUFFER 4096
@@ -103,7 +104,8 @@ static void run_round_trip(struct target target, uint32_t count)
 {
 	int fd = connect_stream(target, false);
 
-	trip(fd);
+	for (int i = 0; i < WARM_UP; i++)
+		trip(fd);
 	section_begin();
 	measured_section_stream_trips(fd, count);
 	section_end(count);
@@ -141,12 +143,16 @@ static MEASURED void measured_section_writes(int fd, const char *bytes, size_t s
 	confirm(fd);
 }
 
-// The peer reads them later.
+// The peer reads them later, after as many others.
 static void run_64(struct target target, uint32_t count)
 {
 	int fd = connect_stream(target, false);
 	char bytes[SIZE] = { 7 };
 
+	announce(fd, SIZE, count);
+	for (uint32_t i = 0; i < count; i++)
+		check(!write_all(fd, bytes, SIZE), "rsend");
+	confirm(fd);
 	announce(fd, SIZE, count);
 	section_begin();
 	measured_section_messages(fd, bytes, SIZE, count);

@@ -18,7 +18,7 @@ use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
 const SCRIPT: &str = include_str!("rsocket_calls.py");
 
 /// Starts a client that executes a command, and listens for it.
-fn start(
+pub(super) fn start(
     site: &Site,
     rdma_core: RdmaCore,
     command: &str,
@@ -254,56 +254,8 @@ fn exchange_with_echoes(
     }
 }
 
-/// rstream without sizes takes minutes in an emulated guest: it measures round trips with 64 bytes
-/// inline, and then on a second connection throughput without inline data. This does a part.
-#[case(needs(Preloaded, StreamsWithoutInline))]
-fn two_connections_are_measured_as_by_rstream(site: &Site) {
-    const DIVISOR: usize = 100;
-    let message: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
-    let exchange = |mut stream: &RdmaStream, size: usize, count: usize| {
-        let mut received = vec![0; size];
-        for _ in 0..count {
-            stream.read_exact(&mut received).unwrap();
-            assert!(received == message[..size]);
-        }
-        for _ in 0..count {
-            stream.write_all(&message[..size]).unwrap();
-        }
-    };
-    for rdma_core in RdmaCore::preloaded_since(least_release_without_inline(site)) {
-        let (client, listener) = start(
-            site,
-            rdma_core,
-            "measures",
-            &[DIVISOR],
-            StreamOptions::new(),
-        );
-        for is_one_by_one in [true, false] {
-            let (stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            stream.set_write_timeout(Some(PATIENCE)).unwrap();
-            for (size, count) in [
-                (64, 100_000),
-                (4096, 10_000),
-                (65_536, 1000),
-                (1 << 20, 100),
-            ] {
-                exchange(&stream, 16, 1);
-                let count = count / DIVISOR;
-                if is_one_by_one {
-                    (0..count).for_each(|_| exchange(&stream, size, 1));
-                } else {
-                    exchange(&stream, size, count);
-                }
-            }
-            expect_end(site, &stream);
-        }
-        client.finish().assert_success();
-    }
-}
-
 /// Before this release, librdmacm's messages on iWARP need four bytes of inline data.
-fn least_release_without_inline(site: &Site) -> u32 {
+pub(super) fn least_release_without_inline(site: &Site) -> u32 {
     match site.soft {
         Soft::Rxe => 0,
         Soft::Siw => 51,

@@ -10,6 +10,10 @@ pub(super) const SMALL: usize = 64;
 pub(super) const KIB_64: usize = 64 << 10;
 pub(super) const MIB: usize = 1 << 20;
 
+/// Round trips that are not measured: more than a stream's queues hold, so that nothing grows any
+/// more.
+const WARM_UP: u32 = 256;
+
 /// 64 bytes and their return.
 pub(super) fn round_trip(mut stream: impl Read + Write) -> anyhow::Result<()> {
     let bytes = [7; SMALL];
@@ -25,7 +29,7 @@ pub(super) fn round_trips(
     count: u32,
     meter: &mut Meter,
 ) -> anyhow::Result<()> {
-    round_trip(&mut stream)?;
+    (0..WARM_UP).try_for_each(|_| round_trip(&mut stream))?;
     meter.section(count.into(), || {
         (0..count).try_for_each(|_| round_trip(&mut stream))
     })
@@ -46,7 +50,7 @@ pub(super) fn writes(
     })
 }
 
-/// Writes of this size, which the peer reads later.
+/// Writes of this size, which the peer reads later, after as many others.
 pub(super) fn messages(
     mut stream: impl Read + Write,
     size: usize,
@@ -54,6 +58,9 @@ pub(super) fn messages(
     meter: &mut Meter,
 ) -> anyhow::Result<()> {
     let bytes = vec![7; size];
+    announce(&mut stream, size, count)?;
+    write_all(&mut stream, &bytes, count)?;
+    confirm(&mut stream)?;
     announce(&mut stream, size, count)?;
     meter.section(count.into(), || write_all(&mut stream, &bytes, count))?;
     confirm(&mut stream)
