@@ -387,8 +387,10 @@ impl SendState {
         if completion.result().is_ok() {
             self.acknowledged += u64::from(charge.bytes);
         }
-        if let Some(buffer) = completion.sg_list.into_buffer() {
-            self.buffers.give_back(buffer);
+        if !completion.sg_list.is_empty() {
+            if let Some(buffer) = completion.sg_list.into_buffer() {
+                self.buffers.give_back(buffer);
+            }
         }
     }
 

@@ -107,7 +107,6 @@ impl Sge {
 
     /// The whole buffer, if it is a part of one.
     #[must_use]
-    #[inline]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
             Part::Buffer { buffer, .. } => Some(buffer),
@@ -289,15 +288,14 @@ impl SgList {
     #[inline]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
-            Entries::None => None,
-            Entries::One(sge) => sge.into_buffer(),
-            Entries::Many(sg_list) => first_buffer(sg_list),
+            Entries::One(Sge(Part::Buffer { buffer, .. })) => Some(buffer),
+            other => first_buffer(Self(other)),
         }
     }
 }
 
 #[cold]
-fn first_buffer(sg_list: Vec<Sge>) -> Option<Buffer> {
+fn first_buffer(sg_list: SgList) -> Option<Buffer> {
     sg_list.into_iter().find_map(Sge::into_buffer)
 }
 
