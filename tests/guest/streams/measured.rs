@@ -12,6 +12,7 @@ use super::rsocket_calls::{least_release_without_inline, start};
 use super::rstream::{Counter, expect_end};
 use super::to_c_server;
 use crate::c_tools::tool::Tool;
+use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
 /// Sets of how many messages one is exchanged. For all of them, rstream is the peer.
@@ -57,7 +58,7 @@ fn measured_in_part(site: &Site, rdma_core: RdmaCore, part: usize) {
         let stream = accepted(&listener);
         for (size, count) in SIZES {
             exchange(&stream, 16, 1);
-            let count = count / part;
+            let count = (count / part).max(1);
             if is_one_by_one {
                 (0..count).for_each(|_| exchange(&stream, size, 1));
             } else {
@@ -74,6 +75,7 @@ fn measured_in_part(site: &Site, rdma_core: RdmaCore, part: usize) {
 fn measured_by_rstream(site: &Site, rdma_core: RdmaCore) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
+    hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, StreamOptions::new());
     let client = rstream(site, rdma_core, port, "-s");
     let mut measured = Measured::default();

@@ -136,6 +136,10 @@ fn read(
 }
 
 fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    // Not a write for the descriptor: one that was refused may still wait for room.
+    if slices.iter().all(|slice| slice.is_empty()) {
+        return Ok(0);
+    }
     if let Some(outcome) = inner.try_write(slices) {
         inner.has_transferred(StreamInterest::Writable);
         return Ok(outcome?);

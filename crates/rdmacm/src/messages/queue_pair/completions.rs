@@ -70,6 +70,9 @@ impl MessageQueuePair {
             }
             self.has_arrivals.store(false, Ordering::Relaxed);
         }
+        if self.is_receiving_over(&state) {
+            return None;
+        }
         let mut polled = self.receives.poll();
         if let Ok(Some(completion)) = &mut polled {
             self.receive_requests.completed();
@@ -196,6 +199,13 @@ impl MessageQueuePair {
         }
     }
 
+    /// Whether receive requests need not be polled for any more: one has failed, and the device
+    /// flushes all that follow. If the device is gone, the poll after the last one says so.
+    #[inline]
+    fn is_receiving_over(&self, state: &State) -> bool {
+        state.has_receive_failed() && !self.device.context().is_gone()
+    }
+
     /// Handles one completion. Returns whether there may be more.
     #[inline]
     pub(super) fn complete_one(
@@ -204,9 +214,7 @@ impl MessageQueuePair {
         state: &mut State,
         deferred: &mut Deferred,
     ) -> bool {
-        // If the device is gone, the poll after the last one says so.
-        let is_over = side == Side::Receives && state.has_receive_failed();
-        if is_over && !self.device.context().is_gone() {
+        if side == Side::Receives && self.is_receiving_over(state) {
             return false;
         }
         match self.queue(side).poll() {
