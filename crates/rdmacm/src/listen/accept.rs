@@ -17,18 +17,20 @@ use crate::neighbours::{NeighbourLookup, Path};
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the future of an `async fn` holds each argument twice"
+)]
 pub(crate) fn accept(
     attempt: Attempt,
     request: Request,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
 ) -> impl Future<Output = Result<Established>> {
-    let attrs = request_attrs(&attempt, &request);
-    // Not an `async fn`, whose future holds each argument twice.
     async move {
-        // Both are gone once the request is accepted.
+        // A block of its own: what it needs takes no room in the future while that waits below.
         let mut accepting = {
-            let attrs = attrs?;
+            let attrs = request_attrs(&attempt, &request)?;
             let transport = queue_pair.transport();
             if let Some(lookup) = look_up_peer(&attempt, &request, transport, &attrs) {
                 // It is rare and its future large.

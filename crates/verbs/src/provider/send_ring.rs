@@ -102,6 +102,7 @@ impl SendRing for SendRings {
         of_driver!(self, ring => ring.push_send(number, flags, sge, first));
     }
 
+    // The drivers' own are compiled into each caller.
     #[inline(never)]
     fn push(&mut self, request: &SendSlot<'_>) {
         of_driver!(self, ring => ring.push(request));
