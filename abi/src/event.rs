@@ -24,8 +24,8 @@ numbers! {
         CONNECT_RESPONSE = 5 => "RDMA_CM_EVENT_CONNECT_RESPONSE",
         /// The connection failed; status is a negative errno.
         CONNECT_ERROR = 6 => "RDMA_CM_EVENT_CONNECT_ERROR",
-        /// The peer did not answer; status is a negative errno, or a
-        /// [`SidrStatus`](crate::SidrStatus).
+        /// The peer did not answer, or on RoCE the neighbour's link-layer address changed; status
+        /// is a negative errno, or a [`SidrStatus`](crate::SidrStatus).
         UNREACHABLE = 7 => "RDMA_CM_EVENT_UNREACHABLE",
         /// The peer refused; status is a
         /// [`RejectReason`](crate::RejectReason), or a negative errno on

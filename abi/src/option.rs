@@ -22,7 +22,7 @@ numbers! {
         /// before or just after binding.
         AFONLY = 2 => "RDMA_OPTION_ID_AFONLY",
         /// The queue pair's ACK timeout, one byte of 0 to 31: 4.096 µs times
-        /// two to this power. RC and XRC only.
+        /// two to this power. RC and initiators of XRC only.
         ACK_TIMEOUT = 3 => "RDMA_OPTION_ID_ACK_TIMEOUT",
     }
 

@@ -91,7 +91,8 @@ impl EventChannel {
     /// # Errors
     /// [`Error::DeadlinePassed`] if there was none until the deadline;
     /// [`Error::Woken`] if a [`Waker`] ended the wait, which takes precedence over
-    /// events; [`Error::Command`] if the kernel refuses.
+    /// events; [`Error::Command`] if the kernel refuses; [`Error::Wait`] if the process cannot
+    /// open or wait for a descriptor.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
         self.next_event_until(deadline.into())
@@ -125,7 +126,7 @@ impl EventChannel {
     /// for events before it blocks.
     ///
     /// # Errors
-    /// [`Error::DeadlinePassed`] and [`Error::Woken`] as
+    /// [`Error::DeadlinePassed`], [`Error::Woken`] and [`Error::Wait`] as
     /// [`next_event`](Self::next_event).
     pub fn wait(&self, deadline: impl Into<Deadline>) -> Result<()> {
         self.wait_for_any(None, deadline.into())
@@ -179,7 +180,8 @@ impl EventChannel {
     ///
     /// # Errors
     /// [`Error::Woken`] if a [`Waker`] woke this channel, which takes precedence over
-    /// events; [`Error::Command`] if the kernel refuses.
+    /// events; [`Error::Command`] if the kernel refuses; [`Error::Wait`] once if the descriptor of
+    /// [`AsFd`] could not be opened.
     pub fn try_next_event(&self) -> Result<Option<Event>> {
         receive::receive(&self.state, Some, || Ok(Some(None)))
     }

@@ -72,7 +72,8 @@ impl Event {
     /// The kernel's status: 0 or a negative error number. For
     /// [`Rejected`](EventKind::Rejected) and, on unreliable datagram ids,
     /// [`Unreachable`](EventKind::Unreachable) it may be the positive code of the
-    /// connection manager's protocol.
+    /// connection manager's protocol, and for [`User`](EventKind::User) it is what the event was
+    /// written with.
     #[must_use]
     pub fn status(&self) -> i32 {
         self.status

@@ -107,6 +107,9 @@ impl EventFailure {
                 "the subnet administrator knows no such service"
             }
             (EventKind::AddrInfoError, libc::ENOENT) => "the name or the service is unknown",
+            (EventKind::AddrInfoError, libc::EAGAIN) => {
+                "the name server did not answer, or could not for now"
+            }
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
                 "the name server or the subnet administrator did not answer in time"
             }
@@ -114,7 +117,8 @@ impl EventFailure {
                 "the subnet administrator refused to answer"
             }
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
-                "the peer's connection manager did not answer"
+                "the peer's connection manager did not answer, or the neighbour has another \
+                 link-layer address now"
             }
             (EventKind::Rejected, libc::ECONNREFUSED) => {
                 "the peer refused, or its options of the handshake (CRC, markers) do not match"

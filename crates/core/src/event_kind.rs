@@ -32,7 +32,8 @@ pub enum EventKind {
     /// Connecting failed on this side.
     #[doc(alias = "RDMA_CM_EVENT_CONNECT_ERROR")]
     ConnectError,
-    /// The peer did not answer.
+    /// The peer did not answer; or, on RoCE, the link-layer address of the neighbour changed, at
+    /// any time after the route was resolved.
     #[doc(alias = "RDMA_CM_EVENT_UNREACHABLE")]
     Unreachable,
     /// The peer rejected the connection.

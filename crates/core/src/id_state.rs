@@ -10,10 +10,12 @@ use rdmacm_abi::{Ece, PortSpace, QpType};
 use crate::channel_state::{ChannelState, LocalEvent};
 use crate::error::{Error, Result};
 use crate::id_handle::IdHandle;
+use crate::operation::Operation;
 use crate::queue_pair::DepthLimits;
 use crate::token::Token;
 use crate::ucma::NO_ID;
 
+mod answering;
 mod gate;
 mod in_flight;
 mod location;
@@ -21,6 +23,7 @@ mod membership;
 mod query_cache;
 mod resolution_slot;
 
+use answering::Answering;
 use gate::Gate;
 pub(crate) use in_flight::InFlight;
 use location::{CurrentLocation, Location};
@@ -46,9 +49,7 @@ pub(crate) struct IdState {
     gate: Gate,
     /// [`NO_ID`] until the kernel has created the id.
     kernel_id: AtomicU32,
-    /// How many messages to the peer still need an answer, as far as the caller has
-    /// read events.
-    unanswered: AtomicU32,
+    answering: Answering,
     listens: AtomicBool,
     cache: QueryCache,
     request: Option<RequestParams>,
@@ -101,7 +102,7 @@ impl IdState {
             location: CurrentLocation::new(channel),
             gate: Gate::default(),
             kernel_id: AtomicU32::new(NO_ID),
-            unanswered: AtomicU32::new(0),
+            answering: Answering::default(),
             listens: AtomicBool::new(false),
             cache: QueryCache::default(),
             request,
@@ -151,28 +152,9 @@ impl IdState {
         self.request.map(|request| request.ece).unwrap_or_default()
     }
 
-    /// Whether a message to the peer still needs an answer.
-    pub(crate) fn awaits_answer(&self) -> bool {
-        self.unanswered.load(Ordering::Acquire) != 0
-    }
-
-    /// A message to the peer is about to be sent.
-    pub(crate) fn expect_answer(&self) {
-        self.unanswered.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// The message was not sent. (The answer to another one may have been read
-    /// meanwhile.)
-    pub(crate) fn expect_no_answer(&self) {
-        let decrement = |count: u32| count.checked_sub(1);
-        let _ = self
-            .unanswered
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, decrement);
-    }
-
-    /// The answer has been read.
-    pub(crate) fn set_answered(&self) {
-        self.unanswered.store(0, Ordering::Release);
+    /// Which messages to the peer are in flight.
+    pub(crate) fn answering(&self) -> &Answering {
+        &self.answering
     }
 
     /// From now on connect requests may arrive.
@@ -259,6 +241,8 @@ impl IdState {
     /// # Errors
     /// [`Error::IdGone`] if the owner has dropped the id: its registrations have
     /// been removed, and a new one would stay.
+    /// [`Error::InvalidInput`] if the id is a member already: to leave a membership, the kernel
+    /// looks for the latest one with its address, and frees another.
     pub(crate) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) -> Result<()> {
         let location = self.location.lock();
         let mut registrations = location.channel.registrations();
@@ -266,20 +250,29 @@ impl IdState {
         if !self.is_open() {
             return Err(Error::IdGone);
         }
+        let (address, mut groups) = (group.address(), self.groups());
+        if groups.iter().any(|one| one.address() == address) {
+            let operation = Operation::JoinMulticast(address);
+            return Err(Error::invalid(operation, "the id is a member already"));
+        }
         registrations.insert(group.token(), Arc::downgrade(self));
-        self.groups().push(Arc::clone(group));
+        groups.push(Arc::clone(group));
         Ok(())
     }
 
-    /// Removes a group and its registrations.
-    pub(crate) fn remove_group(&self, group: &Arc<Membership>) {
+    /// Removes a group's registrations: from now on its events are dropped.
+    pub(crate) fn unregister_group(&self, group: &Membership) {
         // Held so that the id does not migrate with the group meanwhile.
         let location = self.location.lock();
-        self.groups().retain(|one| !Arc::ptr_eq(one, group));
         location.channel.registrations().remove(group.token());
         for channel in self.rare().previous().iter().filter_map(Weak::upgrade) {
             channel.registrations().remove(group.token());
         }
+    }
+
+    /// Removes a group that the kernel does not have any more.
+    pub(crate) fn remove_group(&self, group: &Arc<Membership>) {
+        self.groups().retain(|one| !Arc::ptr_eq(one, group));
     }
 
     /// Registers the id and its groups for their events on `channel`.
@@ -287,7 +280,7 @@ impl IdState {
         let mut registrations = channel.registrations();
         registrations.insert(self.token(), Weak::clone(self.handle.state()));
         if let Some(rare) = self.rare.get() {
-            for group in rare.groups().iter() {
+            for group in rare.groups().iter().filter(|group| !group.is_left()) {
                 registrations.insert(group.token(), Arc::downgrade(self));
             }
         }

@@ -34,7 +34,7 @@ impl IdHandle {
     /// [`MulticastJoin`](crate::EventKind::MulticastJoin) or
     /// [`MulticastError`](crate::EventKind::MulticastError) event of this id. The id
     /// must be for unreliable datagrams, bound to a device, and without a resolved
-    /// route. Joining a group twice creates two memberships.
+    /// route, and is a member once: two memberships of one address take two ids.
     ///
     /// Only a full member receives; [`JoinFlags::SEND_ONLY_FULL_MEMBER`] sends.
     /// On RoCE v2 the kernel joins only IPv4 groups. For a wildcard address
@@ -44,7 +44,9 @@ impl IdHandle {
     /// kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a send-only membership with
+    /// [`Error::InvalidInput`] if the id has a membership with this address and port, which
+    /// librdmacm would add to: the kernel confuses the two, and may use the memory of one after it
+    /// was freed. [`Error::Unsupported`] for a send-only membership with
     /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of
     /// another type or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
     /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
@@ -71,13 +73,14 @@ impl IdHandle {
             }
             Err(error) => {
                 id.remove_group(&membership);
+                id.unregister_group(&membership);
                 Err(error)
             }
         }
     }
 
-    /// Leaves the group with this address; of several memberships the first one
-    /// joined. Compares family, address bytes and scope.
+    /// Leaves the group with this address. Compares family, address bytes and scope, so of
+    /// memberships with different ports it leaves the one that joined first.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the id is not a member.
@@ -88,7 +91,7 @@ impl IdHandle {
         let membership = id
             .groups()
             .iter()
-            .filter(|membership| membership.has_kernel_id())
+            .filter(|membership| membership.is_member())
             .find(|membership| membership.address().is_same_host(&address))
             .cloned();
         let Some(membership) = membership else {
@@ -179,7 +182,7 @@ impl InFlight {
         if !membership.mark_left() {
             return Ok(());
         }
-        self.remove_group(membership);
+        self.unregister_group(membership);
         let request = LeaveMulticast::new(membership.kernel_id());
         let mut events_reported = DestroyIdResponse::new_zeroed();
         let operation = Operation::LeaveMulticast(membership.address());
@@ -188,6 +191,10 @@ impl InFlight {
             request,
             &mut events_reported,
             Attachment::None,
-        )
+        )?;
+        // Only now: the kernel looks for the group by its address, which another membership may
+        // have from here on.
+        self.remove_group(membership);
+        Ok(())
     }
 }

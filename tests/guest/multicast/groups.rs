@@ -61,7 +61,7 @@ fn a_sender_joins_alone(site: &Site) {
 fn events_name_their_membership(site: &Site) {
     let (channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
-    let [one, other] = [(); 2].map(|()| id.join_multicast(group(1), flags).unwrap());
+    let [one, other] = [1, 2].map(|number| id.join_multicast(group(number), flags).unwrap());
     let events = [(); 2].map(|()| expect(&channel, EventKind::MulticastJoin));
     for joined in [&one, &other] {
         let ours = events.iter().filter(|event| joined.concerns(event));
@@ -69,6 +69,20 @@ fn events_name_their_membership(site: &Site) {
     }
     one.leave().unwrap();
     other.leave().unwrap();
+}
+
+/// Of two memberships with one address, the kernel would leave the other one.
+#[case(each_abi, needs(Datagrams))]
+fn an_id_is_a_member_once(site: &Site) {
+    let (channel, id) = bound(site);
+    let join = || id.join_multicast(group(1), JoinFlags::FULL_MEMBER);
+    for _ in 0..3 {
+        let joined = join().unwrap();
+        let error = join().unwrap_err();
+        assert!(error.to_string().contains("a member already"), "{error}");
+        assert!(joined.concerns(&expect(&channel, EventKind::MulticastJoin)));
+        joined.leave().unwrap();
+    }
 }
 
 #[case(each_abi, needs(Datagrams))]
@@ -80,13 +94,13 @@ fn a_group_is_left_by_dropping_it(site: &Site) {
     leave_again(&id);
 }
 
-/// It leaves the first of several groups and keeps the others.
+/// It leaves one of several groups and keeps the others.
 #[case(each_abi, needs(Datagrams), covers(LEAVE_MCAST))]
 fn a_group_is_left_by_its_address(site: &Site) {
     let (_channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
-    let groups = [1, 2, 1].map(|number| id.join_multicast(group(number), flags).unwrap());
-    for number in [1, 1, 2] {
+    let groups = [1, 2, 3].map(|number| id.join_multicast(group(number), flags).unwrap());
+    for number in [2, 1, 3] {
         id.leave_multicast(group(number)).unwrap();
     }
     leave_again(&id);

@@ -20,7 +20,7 @@ impl CmId {
     /// The connect requests of a listener migrate with it. Their ids belong to the
     /// channel they came through, so each migrates when its event is read. The files
     /// of the channels a listener was on stay open until the listener is dropped.
-    /// Multicast groups migrate as well.
+    /// Multicast groups migrate as well. Blocks while another thread connects the id on iWARP.
     /// Source: `rdma_migrate_id(3)`, the kernel's `ucma_migrate_id`.
     ///
     /// # Errors

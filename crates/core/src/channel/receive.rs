@@ -15,7 +15,7 @@ use crate::id::CmId;
 use crate::id_state::{Channel, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
-use crate::ucma::Attachment;
+use crate::ucma::{Attachment, Unopened};
 
 /// How many events of unknown ids one call drops: peers may send requests to a
 /// listener that is gone as fast as they are read.
@@ -117,6 +117,10 @@ fn without_event(
             // Without effect: the event, if any, is still queued.
             io::ErrorKind::Interrupted => {}
             _ => {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+                if let Some(Unopened(refused)) = inner {
+                    return Err(Error::wait(refused));
+                }
                 let operation = Operation::GetEvent;
                 return Err(Error::command(operation, GetEvent::NUMBER, &error));
             }
@@ -184,7 +188,7 @@ fn deliver_request(
 fn update(id: &IdState, answer: &EventResponse) {
     id.cache().invalidate();
     match answer.event {
-        event if is_answer(event) => id.set_answered(),
+        event if is_answer(event) => id.answering().set_answered(),
         EventNumber::ADDRINFO_RESOLVED | EventNumber::ADDRINFO_ERROR => {
             finish_resolution(id, answer);
         }

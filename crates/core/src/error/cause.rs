@@ -38,7 +38,7 @@ fn missing_cause() -> &'static str {
 
 /// Why the kernel refused a command, if it is known.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
-    any_command_cause(errno).or_else(|| match operation {
+    any_command_cause(operation, errno).or_else(|| match operation {
         _ if errno == libc::EACCES => Some(access_cause(operation)),
         Operation::CreateId(_) => create_cause(errno),
         Operation::Bind(address) => bind_cause(address, errno),
@@ -93,9 +93,12 @@ fn access_cause(operation: &Operation) -> &'static str {
     }
 }
 
-fn any_command_cause(errno: i32) -> Option<&'static str> {
+fn any_command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     match errno {
         libc::ENXIO => Some("the RDMA device of this id is gone: drop the id"),
+        libc::ENOENT if matches!(operation, Operation::Migrate) => {
+            Some("one of the channels is not on the kernel's file")
+        }
         libc::ENOENT => Some("the kernel does not know this id"),
         _ => None,
     }

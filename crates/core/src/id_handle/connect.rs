@@ -27,13 +27,16 @@ impl IdHandle {
     /// more. Destroying the id ends the attempt at once.
     ///
     /// On iWARP this call connects TCP, which takes minutes if the peer does not answer,
-    /// and requires the number of an existing queue pair of the id's device.
+    /// and requires the number of an existing queue pair of the id's device. Every other command
+    /// of the id blocks meanwhile, also queries and [`migrate`](crate::CmId::migrate): query
+    /// before. Dropping the id does not block.
     /// Source: `rdma_connect(3)`, the kernel's `cma.c`, `cm.c` and `iwcm.c`.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`], [`Error::InvalidInput`] for values out of
     /// range or beyond the limits of the queue pair's device; after both the id may try
-    /// again. [`Error::Command`]: `EINVAL` if the route is not resolved or the id has
+    /// again. [`Error::InvalidInput`] also while another thread connects, accepts or rejects
+    /// with the id. [`Error::Command`]: `EINVAL` if the route is not resolved or the id has
     /// tried already, and on iWARP if the device does not have the queue pair. On iWARP
     /// also TCP's errors, such as `ECONNREFUSED` and `ETIMEDOUT`, and `EINTR` if a signal
     /// handler interrupted TCP's handshake, after which the id may try again.
@@ -51,7 +54,12 @@ impl IdHandle {
         self.check_private_data(CmMessage::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        id.expecting_answer(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
+        let send = || id.send(|| operation, request, &mut NoResponse, Attachment::None);
+        // An id that was connected already: the kernel refuses that.
+        if id.answering().is_unanswered() {
+            return send();
+        }
+        id.send_message(|| operation, true, send)
     }
 
     /// Accepts the connect request that created this id. An [`Established`] event
@@ -67,9 +75,9 @@ impl IdHandle {
     /// # Errors
     /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`] change nothing; the
     /// latter also if the request was accepted already and the event that follows has
-    /// not been read. Any [`Error::Command`] has rejected the request: `EINVAL` for an
-    /// id without a request, for one that was accepted already, or if the peer is gone
-    /// (`ECONNRESET` on iWARP).
+    /// not been read, or while another thread accepts or rejects it. Any [`Error::Command`]
+    /// other than `EACCES` has rejected the request: `EINVAL` for an id without a request, for
+    /// one that was accepted already, or if the peer is gone (`ECONNRESET` on iWARP).
     ///
     /// [`Disconnected`]: crate::EventKind::Disconnected
     /// [`Established`]: crate::EventKind::Established
@@ -81,12 +89,10 @@ impl IdHandle {
         let wire = param.for_accept(operation, id.requested_depths())?;
         self.check_private_data(CmMessage::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
+        // Nothing follows for datagrams.
+        let is_answered = self.qp_type() != QpType::UD;
         let send = || id.send(|| operation, request, &mut NoResponse, Attachment::None);
-        if self.qp_type() == QpType::UD {
-            // Nothing follows.
-            return id.invalidating(send);
-        }
-        id.expecting_answer(send)
+        id.send_message(|| operation, is_answered, send)
     }
 
     /// Completes the handshake on the connecting side after a
@@ -100,10 +106,11 @@ impl IdHandle {
     /// [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
-        let operation = Operation::Establish;
-        let id = self.enter_after_answer(operation)?;
+        let operation = || Operation::Establish;
+        let id = self.enter()?;
         let request = Accept::ready_to_use(id.kernel_id());
-        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
+        let send = || id.send(operation, request, &mut NoResponse, Attachment::None);
+        id.send_message(operation, false, send)
     }
 
     /// Rejects the connect request that created this id or, on the connecting side, the
@@ -114,7 +121,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`]; [`Error::InvalidInput`] while the id waits for the
-    /// peer's answer; [`Error::Command`]: `EINVAL` if there is nothing to reject.
+    /// peer's answer, or another thread accepts or rejects; [`Error::Command`]: `EINVAL` if there
+    /// is nothing to reject.
     #[doc(alias = "rdma_reject")]
     pub fn reject(&self, private_data: &[u8]) -> Result<()> {
         // The kernel replaces 0 by "consumer defined".
@@ -133,12 +141,13 @@ impl IdHandle {
     }
 
     fn reject_because(&self, reason: RejectReason, private_data: &[u8]) -> Result<()> {
-        let operation = Operation::Reject;
+        let operation = || Operation::Reject;
         self.check_private_data(CmMessage::Reject, private_data)?;
-        let id = self.enter_after_answer(operation)?;
+        let id = self.enter()?;
         let request = Reject::new(id.kernel_id(), reason, private_data)
             .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
-        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
+        let send = || id.send(operation, request, &mut NoResponse, Attachment::None);
+        id.send_message(operation, false, send)
     }
 
     /// Disconnects, or answers a peer that has disconnected. A
@@ -178,17 +187,14 @@ impl IdHandle {
         id.send(|| operation, request, &mut NoResponse, Attachment::None)
     }
 
-    /// Begins a command that answers the peer. Refuses it while the id itself waits for
-    /// an answer: the kernel would treat the command as a rejection and forget what it
-    /// waits for. Destroying the id would then take more than a minute on RoCE, and crash
-    /// the kernel on iWARP (a `BUG` of `iwcm.c`, Linux 7.3).
+    /// Checks that the id waits for no answer of its peer itself, before what takes longer than
+    /// that.
     fn enter_after_answer(&self, operation: Operation) -> Result<InFlight> {
         let id = self.enter()?;
-        if id.awaits_answer() {
-            let reason = "the peer's answer has not been read yet";
-            return Err(Error::invalid(operation, reason));
+        match id.answering().refusal() {
+            Some(reason) => Err(Error::invalid(operation, reason)),
+            None => Ok(id),
         }
-        Ok(id)
     }
 
     /// The depths that accepting with `param` would send; fails if accepting would.
@@ -220,13 +226,17 @@ impl IdHandle {
 }
 
 impl InFlight {
-    /// Runs a command that sends the peer a message which it answers.
-    fn expecting_answer(&self, command: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.expect_answer();
-        let sent = self.invalidating(command);
-        if sent.is_err() {
-            self.expect_no_answer();
-        }
-        sent
+    /// Runs a command that sends the peer a message, which the peer answers or not.
+    fn send_message(
+        &self,
+        operation: impl FnOnce() -> Operation,
+        is_answered: bool,
+        command: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let begun = self.answering().begin(is_answered);
+        let sending = begun.map_err(|reason| Error::invalid(operation(), reason))?;
+        self.invalidating(command)?;
+        sending.sent();
+        Ok(())
     }
 }

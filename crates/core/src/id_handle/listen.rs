@@ -11,9 +11,9 @@ impl IdHandle {
     /// Listens for connect requests, which arrive as
     /// [`ConnectRequest`](crate::EventKind::ConnectRequest) events.
     ///
-    /// `backlog` is the maximum number of unread requests on the channel. The kernel
-    /// silently drops further ones, and their senders try again after seconds. 0 and
-    /// numbers above `net.rdma_ucm.max_backlog` (by default 1024) mean that maximum. An
+    /// `backlog` is the maximum number of this listener's unread requests. On InfiniBand and
+    /// RoCE the kernel silently drops further ones, and their senders try again after seconds;
+    /// on iWARP it rejects them (`ECONNRESET`). 0 and numbers above `net.rdma_ucm.max_backlog` (by default 1024) mean that maximum. An
     /// unbound id is bound to `0.0.0.0` and a port that the kernel chooses. A second call
     /// fails and changes the backlog nevertheless.
     ///

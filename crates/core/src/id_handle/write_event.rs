@@ -18,6 +18,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on older kernels.
+    /// [`Error::Command`](crate::Error::Command): `EINVAL` for the id of a connect request that
+    /// was not accepted yet.
     #[doc(alias = "rdma_write_cm_event")]
     pub fn write_event(&self, status: i32, argument: u64) -> Result<()> {
         let id = self.enter()?;

@@ -44,8 +44,13 @@ impl Membership {
         self.kernel_id.load(Ordering::Acquire)
     }
 
-    pub(crate) fn has_kernel_id(&self) -> bool {
-        self.kernel_id() != NO_ID
+    /// Whether the kernel has it, and nobody has left.
+    pub(crate) fn is_member(&self) -> bool {
+        self.kernel_id() != NO_ID && !self.is_left()
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     /// Marks the membership as left; returns `true` to the first caller.

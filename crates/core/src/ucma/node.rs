@@ -98,13 +98,20 @@ impl AwaitedNode {
         }
     }
 
-    /// Tries to open the node after each change in the folders. Watches them before it
-    /// tries, so that it misses no change.
+    /// Tries to open the node at once, and after each change in the folders. Watches them before
+    /// it tries, so that it misses no change.
     fn wait(&self, until: Instant) -> io::Result<File> {
-        let changes = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        // Mostly it exists, and needs no descriptor to wait.
+        let [missing, _] = match self.open_any() {
+            Ok(file) => return Ok(file),
+            Err(errors) => errors,
+        };
+        let Ok(changes) = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK) else {
+            return Err(missing);
+        };
         loop {
-            for path in &self.paths {
-                watch(&changes, path)?;
+            if self.paths.iter().any(|path| watch(&changes, path).is_err()) {
+                return Err(missing);
             }
             let [missing, _] = match self.open_any() {
                 Ok(file) => return Ok(file),

@@ -35,6 +35,12 @@ pub(super) struct Readiness {
     empty_reads: AtomicU8,
 }
 
+/// Why the descriptor to wait on could not be opened, within the error of a read of an event:
+/// the kernel has not refused the read.
+#[derive(Debug, thiserror::Error)]
+#[error("the descriptor to wait on: {0}")]
+pub(crate) struct Unopened(pub(crate) io::Error);
+
 /// The eventfd.
 #[derive(Debug)]
 struct Opened {
@@ -68,14 +74,17 @@ impl Readiness {
         }
     }
 
-    /// The error of the last call of [`fd`](Self::fd), once.
+    /// The error of the last call of [`fd`](Self::fd), once; [`Unopened`] is within.
     pub(super) fn take_failure(&self) -> io::Result<()> {
         if self.failure.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
         match self.failure.swap(0, Ordering::Relaxed) {
             0 => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
+            errno => {
+                let refused = io::Error::from_raw_os_error(errno);
+                Err(io::Error::other(Unopened(refused)))
+            }
         }
     }
 
@@ -494,6 +503,7 @@ mod tests {
         let fd = readiness.fd(file.as_fd());
         assert_eq!(fd.as_raw_fd(), file.as_raw_fd());
         let refused = readiness.take_failure().unwrap_err();
+        let Unopened(refused) = refused.get_ref().unwrap().downcast_ref().unwrap();
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
         assert!(readiness.take_failure().is_ok());
     }

@@ -1,5 +1,7 @@
 //! Connecting, accepting, refusing and parting.
 
+use std::thread;
+
 use rdmacm_abi::{
     Accept, ConnParam as Wire, Connect, Disconnect, Ece, EventNumber, EventParam, Listen, Notify,
     Reject, RejectReason, UdParam as UdWire,
@@ -203,6 +205,30 @@ fn a_message_that_was_not_sent_needs_no_answer() {
     fixture.ucma.refuse(CommandNumber::CONNECT, libc::EINVAL);
     errno(id.connect(ConnParam::new()), libc::EINVAL);
     invalid(id.reject(b""), "has not been read yet");
+}
+
+/// The kernel would reject a request that it has accepted, and crash.
+#[test]
+fn one_thread_at_a_time_answers() {
+    for _ in 0..300 {
+        let fixture = Fixture::new();
+        let _listener = fixture.id(PortSpace::TCP);
+        let child = fixture.child();
+        fixture.ucma.forget();
+        let (accepted, rejected) = thread::scope(|scope| {
+            let rejecting = scope.spawn(|| child.reject(b"").is_ok());
+            (
+                child.accept(ConnParam::new()).is_ok(),
+                rejecting.join().unwrap(),
+            )
+        });
+        let sent = fixture.sent();
+        if accepted && rejected {
+            assert_eq!(sent, [CommandNumber::REJECT, CommandNumber::ACCEPT]);
+        } else {
+            assert_eq!(sent.len(), 1, "{sent:?}");
+        }
+    }
 }
 
 #[test]

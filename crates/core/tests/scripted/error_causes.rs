@@ -282,7 +282,11 @@ fn errors_of_options_name_their_cause() {
 fn errors_of_migrating_and_creating_an_id_name_their_cause() {
     let fixture = Fixture::new();
     let (id, other) = (fixture.id(PortSpace::TCP), Fixture::new());
-    for (errno, words) in [(libc::EINVAL, "not on the channel"), (libc::EIO, "EIO: In")] {
+    for (errno, words) in [
+        (libc::EINVAL, "not on the channel"),
+        (libc::ENOENT, "not on the kernel's file"),
+        (libc::EIO, "EIO: In"),
+    ] {
         other.ucma.refuse(N::MIGRATE_ID, errno);
         let error = id.migrate(&other.channel).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

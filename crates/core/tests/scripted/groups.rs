@@ -45,12 +45,36 @@ fn events_of_a_group_that_was_left_are_dropped() {
     assert!(fixture.channel.try_next_event().unwrap().is_none());
 }
 
+/// The kernel would leave the other one, and free this one.
+#[test]
+fn an_id_is_a_member_once() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::UDP);
+    let member = id.join_multicast(group(1), FULL).unwrap();
+    let send_only = JoinFlags::SEND_ONLY_FULL_MEMBER;
+    fixture.ucma.forget();
+    for flags in [FULL, send_only] {
+        invalid(id.join_multicast(group(1), flags), "a member already");
+    }
+    assert!(fixture.sent().is_empty());
+    // The kernel still has it.
+    fixture
+        .ucma
+        .refuse(CommandNumber::LEAVE_MCAST, libc::EACCES);
+    errno(member.leave(), libc::EACCES);
+    invalid(id.join_multicast(group(1), FULL), "a member already");
+    invalid(id.leave_multicast(group(1)), "not a member");
+    let member = id.join_multicast(group(2), FULL).unwrap();
+    member.leave().unwrap();
+    let _again = id.join_multicast(group(2), send_only).unwrap();
+}
+
 #[test]
 fn leaving_by_address_ignores_the_port_and_leaves_the_first_joined() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let _first = id.join_multicast(group(1), FULL).unwrap();
-    let _second = id.join_multicast(group(1), FULL).unwrap();
+    let _second = id.join_multicast(group(1).with_port(7), FULL).unwrap();
     fixture.ucma.forget();
     id.leave_multicast(group(1).with_port(99)).unwrap();
     let request: LeaveMulticast = fixture.ucma.only(CommandNumber::LEAVE_MCAST);
@@ -94,7 +118,7 @@ fn the_ip_commands_join_full_members_of_ip_groups() {
     let _member = id.join_multicast(group(1), FULL).unwrap();
     let request: JoinIpMulticast = fixture.ucma.only(CommandNumber::JOIN_IP_MCAST);
     assert_eq!(request.id, FIRST_ID);
-    let send_only = id.join_multicast(group(1), JoinFlags::SEND_ONLY_FULL_MEMBER);
+    let send_only = id.join_multicast(group(2), JoinFlags::SEND_ONLY_FULL_MEMBER);
     let error = send_only.unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     let native: IbAddr = "[ff12::1]".parse().unwrap();
