@@ -216,7 +216,9 @@ impl fmt::Display for Error {
         } = &*self.0;
         match stage {
             // There is no peer yet, and nothing to wait for.
-            Stage::Open => return write!(f, "{stage}: {cause}"),
+            Stage::Open | Stage::ListDevices | Stage::Drive => {
+                return write!(f, "{stage}: {cause}");
+            }
             _ => write!(f, "{stage} {target}: {cause}, after {elapsed:.1?}")?,
         }
         if *attempts > 1 {

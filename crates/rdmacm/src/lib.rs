@@ -43,7 +43,7 @@
 //! use rdmacm::core::IdHandle;
 //! # fn example<Q: rdmacm::core::QueuePair + 'static>(
 //! #     create: impl Fn(&IdHandle) -> std::io::Result<Q> + Send + Sync,
-//! #     serve: impl Fn(CmConnection<Q>),
+//! #     serve: impl Fn(CmConnection<Q>) + Sync,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
 //!
 //! // One side, with `create` a function from an id to a queue pair.
@@ -53,15 +53,22 @@
 //!     .connect_with(&create)?;
 //! connection.close(CLOSE_DEADLINE)?;
 //!
-//! // The other side.
-//! for incoming in Listener::bind("[::]:7471")?.incoming() {
-//!     let incoming = incoming?;
-//!     if incoming.private_data().starts_with(b"hello") {
-//!         serve(incoming.accept_with(&create)?);
-//!     } else {
-//!         incoming.reject(b"unknown version")?;
+//! // The other side: a thread for each peer, so that one that is silent delays no other.
+//! let listener = Listener::bind("[::]:7471")?;
+//! std::thread::scope(|scope| {
+//!     for incoming in listener.incoming() {
+//!         scope.spawn(|| {
+//!             let served = incoming.and_then(|incoming| {
+//!                 if incoming.private_data().starts_with(b"hello") {
+//!                     incoming.accept_with(&create).map(&serve)
+//!                 } else {
+//!                     incoming.reject(b"unknown version")
+//!                 }
+//!             });
+//!             served.inspect_err(|error| eprintln!("{error}"))
+//!         });
 //!     }
-//! }
+//! });
 //! # Ok(())
 //! # }
 //! ```

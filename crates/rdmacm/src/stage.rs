@@ -8,6 +8,10 @@ use std::fmt;
 pub enum Stage {
     /// Opening the connection manager's device.
     Open,
+    /// Listing the RDMA devices.
+    ListDevices,
+    /// Running the event loop.
+    Drive,
     /// Looking up the name.
     LookUp,
     /// Creating and binding the id, and setting its options.
@@ -42,8 +46,10 @@ pub enum Stage {
     JoinMulticast,
     /// Leaving a multicast group.
     LeaveMulticast,
-    /// Disconnecting, or waiting until the connection is closed.
+    /// Disconnecting.
     Close,
+    /// Waiting until the connection is closed.
+    Closed,
     /// Migrating to another node.
     Migrate,
 }
@@ -52,6 +58,8 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Open => "open the connection manager",
+            Self::ListDevices => "list the RDMA devices",
+            Self::Drive => "run the event loop",
             Self::LookUp => "look up",
             Self::Bind => "bind",
             Self::ResolveAddress => "resolve the address of",
@@ -70,6 +78,7 @@ impl fmt::Display for Stage {
             Self::JoinMulticast => "join",
             Self::LeaveMulticast => "leave",
             Self::Close => "disconnect from",
+            Self::Closed => "wait for the end of the connection to",
             Self::Migrate => "migrate",
         })
     }

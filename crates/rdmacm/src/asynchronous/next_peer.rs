@@ -5,6 +5,9 @@ use std::pin::Pin;
 #[cfg(feature = "stream")]
 use std::task::{Context, Poll, ready};
 
+#[cfg(feature = "stream")]
+use super::cooperation::poll_turn;
+use super::cooperation::turn;
 use crate::error::Result;
 use crate::listen::PeerSequence;
 
@@ -35,6 +38,8 @@ impl<T> NextPeer<'_, T> {
         if self.sequence.has_ended() {
             return None;
         }
+        // There may be many peers, for whom nobody has to wait.
+        turn().await;
         let accepted = match self.accepting.take() {
             Some(accepting) => accepting.await,
             None => accept().await,
@@ -57,6 +62,7 @@ impl<'a, T> NextPeer<'a, T> {
         if self.sequence.has_ended() {
             return Poll::Ready(None);
         }
+        ready!(poll_turn(context));
         let accepting = self.accepting.get_or_insert_with(|| Box::pin(accept()));
         let accepted = ready!(accepting.as_mut().poll(context));
         self.accepting = None;

@@ -10,7 +10,7 @@ use super::resolve::next_event;
 use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
-use crate::event_loop::{HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
+use crate::event_loop::{EventQueue, HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
 use crate::stage::Stage;
 
 const STAGE: Stage = Stage::Connect;
@@ -112,17 +112,34 @@ async fn handshake_permit(attempt: &Attempt) -> Result<HandshakePermit, Cause> {
 /// owners destroy it, however late the task runs: without its id the queue pair's number is
 /// of no use. Only a queue pair that is dropped while CONNECT runs is kept until then.
 fn spawn_connect(managed: &mut ManagedId, param: ConnParam, permit: HandshakePermit) {
-    let (id, queue) = (managed.id().clone(), Arc::clone(managed.queue()));
+    let id = managed.id().clone();
+    let unreported = Unreported(Some(Arc::clone(managed.queue())));
     let connecting = managed.begin_connecting();
     managed.event_loop().executor().spawn(Box::new(move || {
-        connecting.run(|| {
-            // If it succeeds, its event says how the handshake ends.
-            if let Err(error) = connect(&id, &param) {
-                queue.push(QueuedEvent::CommandFailed(error));
-            }
-        });
+        connecting.run(|| unreported.report(connect(&id, &param)));
         drop(permit);
     }));
+}
+
+/// A CONNECT whose outcome its waiter does not know. Dropping it says that it has not run.
+struct Unreported(Option<Arc<EventQueue>>);
+
+impl Unreported {
+    /// If it has succeeded, its event says how the handshake ends.
+    fn report(mut self, outcome: rdmacm_core::Result<()>) {
+        let queue = self.0.take();
+        if let (Some(queue), Err(error)) = (queue, outcome) {
+            queue.push(QueuedEvent::CommandFailed(Some(error)));
+        }
+    }
+}
+
+impl Drop for Unreported {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.take() {
+            queue.push(QueuedEvent::CommandFailed(None));
+        }
+    }
 }
 
 /// CONNECT, repeated if a signal handler has interrupted it: signals end siw's wait for

@@ -102,7 +102,8 @@ pub(crate) async fn wait_for_event(
 pub(super) async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Event, Cause> {
     match id.next(attempt.until).await? {
         QueuedEvent::Cm(event) => Ok(event),
-        QueuedEvent::CommandFailed(error) => Err(error.into()),
+        QueuedEvent::CommandFailed(Some(error)) => Err(error.into()),
+        QueuedEvent::CommandFailed(None) => Err(Cause::CommandDropped),
         QueuedEvent::Closed => Err(Cause::PeerGone),
     }
 }

@@ -23,6 +23,10 @@ pub enum Cause {
     /// The asynchronous runtime does not watch the node's descriptor.
     #[error("the runtime does not watch the event channel: {0}")]
     Runtime(io::Error),
+    /// The [`BlockingExecutor`](crate::BlockingExecutor) of the node has dropped a command instead
+    /// of running it.
+    #[error("the blocking executor has dropped the command")]
+    CommandDropped,
     /// The peer gave up before the connection was established.
     #[error("the peer is gone")]
     PeerGone,
@@ -76,8 +80,8 @@ pub enum Cause {
     #[error("the connection is closed: {0}")]
     Closed(CloseReason),
     /// A request failed, which closes the connection. If it may have failed because the peer
-    /// was disconnecting, the library has waited a second for the event that says so; if the
-    /// event comes, [`Closed`](Self::Closed) holds both.
+    /// was disconnecting, a connection that carries messages has waited a second for the event
+    /// that says so; if the event comes, [`Closed`](Self::Closed) holds both.
     #[error("{0}")]
     Request(FailedRequest),
     /// The device refused, or is gone.

@@ -6,6 +6,7 @@ use rdmacm_addrinfo::{self as addrinfo, NameError, Reason};
 use rdmacm_core::{self as core, EventKind, RejectReason};
 
 use super::{Cause, Error};
+use crate::stage::Stage;
 
 impl Error {
     /// Whether the peer rejected the connection, on any transport.
@@ -84,6 +85,8 @@ impl Error {
     #[must_use]
     pub fn ends_listener(&self) -> bool {
         match &self.0.cause {
+            // A peer of the listener, or its connection.
+            _ if self.stage() != Stage::Accept => false,
             Cause::Stopped | Cause::Event(_) => true,
             // A wildcard address listens on other devices as well.
             Cause::ListenerSocketClosed { address, .. } => !address.is_unspecified(),

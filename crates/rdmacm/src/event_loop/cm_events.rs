@@ -87,13 +87,26 @@ impl CmEvents {
             return;
         };
         queue.trace().event(&event);
-        if event.kind() == EventKind::Disconnected {
+        let is_disconnect = event.kind() == EventKind::Disconnected;
+        let pending = PendingEvent(&queue, Some(event));
+        if is_disconnect {
             queue.reply_to_disconnect();
         }
-        queue.push(QueuedEvent::Cm(event));
+        drop(pending);
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock()
+    }
+}
+
+/// An event that is queued when this is dropped, also if a caller's queue pair panics before.
+struct PendingEvent<'a>(&'a EventQueue, Option<Event>);
+
+impl Drop for PendingEvent<'_> {
+    fn drop(&mut self) {
+        if let Some(event) = self.1.take() {
+            self.0.push(QueuedEvent::Cm(event));
+        }
     }
 }

@@ -17,8 +17,9 @@ use crate::trace::Trace;
 pub(crate) enum QueuedEvent {
     /// An event of the connection manager.
     Cm(Event),
-    /// A command that ran on the blocking executor has failed.
-    CommandFailed(Error),
+    /// A command that ran on the blocking executor has failed; `None` if the executor has dropped
+    /// it.
+    CommandFailed(Option<Error>),
     /// The queue is closed: nothing more comes.
     Closed,
 }

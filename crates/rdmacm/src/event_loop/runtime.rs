@@ -150,10 +150,13 @@ impl EventLoop {
             ControlFlow::Break(())
         };
         if let Poll::Ready(Err(error)) = reactor.poll_read(&mut context, &mut read) {
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            // Without a number if the runtime has shut down. Then its timer is of no use either:
+            // all waiters learn of the failure.
+            let errno = error.raw_os_error().unwrap_or(libc::ECANCELED);
             self.fail(rdmacm_core::Error::Wait { errno });
+        } else {
+            self.set_alarm(runtime, &mut context);
         }
-        self.set_alarm(runtime, &mut context);
         guard.is_done = true;
     }
 

@@ -70,7 +70,8 @@ impl MessageConnection {
 
     pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
         let attempt = self.attempt(Deadline::Never);
-        let failed = |cause| attempt.fail(Stage::Migrate, cause);
+        let id = self.established.id.id().clone();
+        let failed = |cause| attempt.fail_on(&id, Stage::Migrate, cause);
         // A task that has polled waits on the former event loop.
         self.queue_pair.wake_all();
         self.queue_pair.state().spare_thread = None;
@@ -402,7 +403,7 @@ impl MessageConnection {
     pub(crate) async fn closed(&self, deadline: Deadline) -> Result<CloseReason> {
         let attempt = self.attempt(deadline);
         let closed = self.wait_closed(&attempt).await;
-        closed.map_err(|cause| self.fail(&attempt, Stage::Close, cause))
+        closed.map_err(|cause| self.fail(&attempt, Stage::Closed, cause))
     }
 
     async fn wait_closed(&self, attempt: &Attempt) -> Result<CloseReason, Cause> {

@@ -144,7 +144,7 @@ impl<Q> CmConnection<Q> {
     pub fn migrate(&mut self, to: &Node) -> Result<()> {
         let attempt = self.attempt(Deadline::Never);
         let migrated = self.established.id.migrate(&to.event_loop);
-        migrated.map_err(|error| attempt.fail(Stage::Migrate, error))
+        migrated.map_err(|error| attempt.fail_on(self.id(), Stage::Migrate, error))
     }
 
     pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
@@ -164,7 +164,7 @@ impl<Q> CmConnection<Q> {
             self.established.id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());
                 let closed = self.established.closed(&attempt).await;
-                closed.map_err(|cause| attempt.fail_on(self.id(), Stage::Close, cause))
+                closed.map_err(|cause| attempt.fail_on(self.id(), Stage::Closed, cause))
             }
         }
     }

@@ -236,11 +236,12 @@ impl Connection {
         StopHandle::new(self.inner.established().id.queue())
     }
 
-    /// The next message, if one has arrived; `None` if none has, and after the orderly end.
+    /// The next message, if one has arrived; `None` if none has, and after the orderly end, which
+    /// [`closed`](Self::closed) with a deadline of zero tells apart.
     ///
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline. That the connection was closed
-    /// is known only once a caller has waited on the node.
+    /// is known only once a caller has waited on the node, as `closed` does.
     pub fn try_receive(&self) -> Result<Option<Message>> {
         self.inner.try_receive()
     }

@@ -213,7 +213,7 @@ impl IncomingEndpoint {
         /// Accepts the peer. `param` has the parameters of the reply; the number of the queue pair is filled
         /// in.
         awaited {
-            /// Dropping the future rejects the peer.
+            /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }
         both {
             ///

@@ -198,7 +198,7 @@ impl Incoming {
         /// is established. If the peer has already disconnected, the connection is closed, and
         /// what the peer has sent can be received.
         awaited {
-            /// Dropping the future rejects the peer.
+            /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }
         both {
             ///

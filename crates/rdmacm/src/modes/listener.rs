@@ -17,9 +17,9 @@ by_mode! {
     ///
     /// Any call that waits on the node reads connect requests, and queues them for
     /// [`accept`](Self::accept). The kernel counts requests that nobody has read against its
-    /// backlog and drops further ones without a reply, which costs their senders more than four
-    /// seconds; requests beyond the [queue](ListenerOptions::queue) of the listener are rejected
-    /// at once.
+    /// backlog. On InfiniBand and RoCE it drops further ones without a reply, which costs their
+    /// senders more than four seconds; on iWARP it rejects them. Requests beyond the
+    /// [queue](ListenerOptions::queue) of the listener are rejected at once.
     ///
     /// Dropping the listener rejects the requests that are queued. Those that were accepted
     /// live on.
@@ -32,16 +32,13 @@ by_mode! {
         ///
         /// let listener = Listener::bind("[::]:7471")?;
         /// for incoming in listener.incoming() {
-        ///     let connection = match incoming.and_then(|incoming| incoming.accept()) {
-        ///         Ok(connection) => connection,
+        ///     // In a thread: a silent peer takes its time, and others go on.
+        ///     std::thread::spawn(move || match incoming.and_then(|incoming| incoming.accept()) {
+        ///         Ok(connection) => while let Ok(Some(message)) = connection.receive() {
+        ///             println!("{} bytes", message.len());
+        ///         },
         ///         // This peer failed, or there are no more: the loop ends by itself then.
-        ///         Err(error) => {
-        ///             eprintln!("{error}");
-        ///             continue;
-        ///         }
-        ///     };
-        ///     std::thread::spawn(move || while let Ok(Some(message)) = connection.receive() {
-        ///         println!("{} bytes", message.len());
+        ///         Err(error) => eprintln!("{error}"),
         ///     });
         /// }
         /// # Ok(())

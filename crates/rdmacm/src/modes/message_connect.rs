@@ -136,7 +136,7 @@ impl Incoming {
         /// [default options](MessageOptions::new), and waits until the connection is
         /// established.
         awaited {
-            /// Dropping the future rejects the peer.
+            /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }
         both {
             ///
@@ -153,7 +153,7 @@ impl Incoming {
         /// Accepts the peer, ready to send and to receive messages as the options say. The
         /// queue pair is of a soft device, and receives are posted before the reply is sent.
         awaited {
-            /// Dropping the future rejects the peer.
+            /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }
         both {
             ///

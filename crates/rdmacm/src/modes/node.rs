@@ -88,11 +88,11 @@ impl Node {
     /// The RDMA devices of the node's host.
     ///
     /// # Errors
-    /// [`Stage::Open`]: neither netlink nor sysfs is available.
+    /// [`Stage::ListDevices`]: neither netlink nor sysfs is available.
     #[doc(alias = "rdma_get_devices")]
     pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
         let devices = self.event_loop.channel().rdma_devices();
-        devices.map_err(|error| Error::new(Stage::Open, error.into()))
+        devices.map_err(|error| Error::new(Stage::ListDevices, error.into()))
     }
 
     waits! {
@@ -117,12 +117,13 @@ impl Node {
         both {
             ///
             /// # Errors
-            /// The event channel cannot be read or waited for. Call it again to go on.
+            /// [`Stage::Drive`]: the event channel cannot be read or waited for. Call it again to
+            /// go on.
         }
         pub fn drive(&self) -> Result<Infallible> {
             &self.event_loop => async {
                 let driven = drive(&self.event_loop).await;
-                driven.map_err(|error| Error::new(Stage::Accept, error.into()))
+                driven.map_err(|error| Error::new(Stage::Drive, error.into()))
             }
         }
     }

@@ -269,7 +269,7 @@ impl Incoming {
         /// Accepts a peer that requests a byte stream, set up as the options say. The handshake
         /// takes the place of the private data.
         awaited {
-            /// Dropping the future rejects the peer.
+            /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }
         both {
             ///

@@ -101,7 +101,7 @@ fn a_result_of_another_thread_wakes_the_waiter() {
     check(|| {
         let node = Node::of_threads(2);
         let other = wait_for(&node, 1, 1);
-        let failed = QueuedEvent::CommandFailed(Error::IdGone);
+        let failed = QueuedEvent::CommandFailed(Some(Error::IdGone));
         let waiting = {
             let node = Arc::clone(&node);
             thread::spawn(move || {

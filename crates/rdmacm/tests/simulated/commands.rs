@@ -1,6 +1,7 @@
 //! Commands that fail, each with the error numbers that the kernel returns for it: the error
 //! names the stage, the command and the number, and nothing is left behind.
 
+use std::sync::Arc;
 use std::thread;
 
 use libc::{
@@ -8,9 +9,9 @@ use libc::{
     ENOMEM, ENXIO, EPERM, ETIMEDOUT,
 };
 use rdmacm::core::{CommandNumber, ConnParam};
-use rdmacm::{CLOSE_DEADLINE, Cause, Error, Listener, Stage};
+use rdmacm::{BlockingExecutor, CLOSE_DEADLINE, Cause, Error, Listener, Node, Stage};
 
-use crate::hosts::{Hosts, Server, node};
+use crate::hosts::{Hosts, Server, channel, node};
 
 type Failures = (CommandNumber, &'static [i32]);
 
@@ -132,7 +133,10 @@ fn the_next_state_of_the_queue_pair() {
             let error = hosts.connector(&client).connect_with(&hosts.client_pairs);
             let error = error.unwrap_err();
             let accepted = accepting.join().unwrap();
-            accepted.expect_err("the client rejects the reply");
+            let rejected = accepted.expect_err("the client rejects the reply");
+            // An event, as is what ends a listener.
+            assert!(matches!(rejected.cause(), Cause::Event(_)), "{rejected}");
+            assert!(!rejected.ends_listener(), "{rejected}");
             error
         });
         assert_eq!(error.stage(), Stage::Connect, "{error}");
@@ -147,6 +151,29 @@ fn the_next_state_of_the_queue_pair() {
         hosts.assert_client_is_clean();
     }
     hosts.connect(&client, &listener);
+}
+
+/// As that of a runtime that shuts down.
+#[derive(Debug)]
+struct Dropping;
+
+impl BlockingExecutor for Dropping {
+    fn spawn(&self, task: Box<dyn FnOnce() + Send>) {
+        drop(task);
+    }
+}
+
+#[test]
+fn an_executor_that_drops_a_command_is_no_deadline() {
+    let hosts = Hosts::iwarp();
+    let _listener = hosts.listen(&node(&hosts.server));
+    let options = Node::options().channel(channel(&hosts.client));
+    let client = options.executor(Arc::new(Dropping)).open().unwrap();
+    let connector = hosts.connector(&client).deadline(None);
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect);
+    assert!(matches!(error.cause(), Cause::CommandDropped), "{error}");
+    hosts.assert_client_is_clean();
 }
 
 #[test]

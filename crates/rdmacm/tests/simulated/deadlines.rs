@@ -146,9 +146,9 @@ fn waiting_until_a_connection_is_closed() {
         let client = node(&hosts.client);
         let [connection, _accepted] = hosts.connect(&client, &listener);
         let error = connection.closed(60 * SECOND).unwrap_err();
-        assert_deadline(&error, Stage::Close, 60 * SECOND);
+        assert_deadline(&error, Stage::Closed, 60 * SECOND);
         // It is still open.
         let error = connection.closed(60 * SECOND).unwrap_err();
-        assert_deadline(&error, Stage::Close, 60 * SECOND);
+        assert_deadline(&error, Stage::Closed, 60 * SECOND);
     }
 }

@@ -114,6 +114,7 @@ fn a_peer_whose_host_does_not_answer_is_unreachable() {
         let error = request.accept_with(&hosts.server_pairs).unwrap_err();
         assert_eq!(error.stage(), Stage::Establish);
         assert!(error.is_unreachable(), "{error}");
+        assert!(!error.ends_listener(), "{error}");
         assert!(error.elapsed() <= 4 * SECOND, "{error}");
         connecting.join().unwrap().unwrap_err();
     });
