@@ -18,6 +18,14 @@ pub struct CloseReason {
 }
 
 impl CloseReason {
+    /// The connection has ended, which its event, unread yet, may explain.
+    #[cfg(feature = "verbs")]
+    pub(crate) const UNREAD: Self = Self {
+        kind: EventKind::Disconnected,
+        failure: None,
+        failed_request: None,
+    };
+
     /// What an event says; `None` if the connection stays open. An `ADDR_CHANGE` does not
     /// close it: it uses the old path until that fails.
     pub(crate) fn from_event(event: &Event) -> Option<Self> {

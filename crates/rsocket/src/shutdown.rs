@@ -113,7 +113,7 @@ impl Shutdown {
     /// connection can be torn down.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.peer_disconnected || self.told_disconnect
+        self.peer_disconnected || self.told_disconnect || !self.can_write && self.peer_finished
     }
 }
 
@@ -152,6 +152,14 @@ mod tests {
         shutdown.receive(Control::Shutdown);
         assert!(shutdown.peer_finished() && shutdown.can_write() && !shutdown.is_over());
         assert_eq!(shutdown.close(How::Write), Some(Control::Disconnect));
+    }
+
+    #[test]
+    fn ends_that_cross_are_enough() {
+        let mut shutdown = Shutdown::new();
+        assert_eq!(shutdown.close(How::Write), Some(Control::Shutdown));
+        shutdown.receive(Control::Shutdown);
+        assert!(shutdown.is_over() && !shutdown.peer_disconnected());
     }
 
     #[test]

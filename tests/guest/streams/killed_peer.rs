@@ -83,10 +83,15 @@ fn expect_reset(peer: &Peer) {
         let error = waiting.join().unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     });
-    let error = (&peer.stream).read(&mut [0]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
-    let error = (&peer.stream).write(&[0]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    let errors = [
+        (&peer.stream).read(&mut [0]).unwrap_err(),
+        (&peer.stream).write(&[0]).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        let error = rdmacm::Error::from_io(&error).unwrap();
+        assert!(error.is_closed() && !error.is_retryable(), "{error}");
+    }
 }
 
 #[case]

@@ -90,6 +90,30 @@ fn tells_of_bytes_and_of_the_end(site: &Site, options: &StreamOptions) {
     (&client).read_exact(&mut [0; 3]).unwrap();
 }
 
+/// Neither direction that has ended is a reason to try again to write.
+#[case]
+fn a_writer_waits_for_room_after_an_end(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    for has_peer_ended in [true, false] {
+        let Pair { client, server } = Pair::with(site, &options, &options);
+        // On siw the server sends nothing before.
+        (&client).write_all(&[0]).unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        let client = nonblocking(client);
+        if has_peer_ended {
+            server.shutdown(Shutdown::Write).unwrap();
+            let end = when_ready(&client, |mut client| client.read(&mut [0]));
+            assert_eq!(end.unwrap(), 0);
+        } else {
+            client.shutdown(Shutdown::Read).unwrap();
+        }
+        settle(&client, |mut client| match client.write(&[1; 1000]) {
+            Ok(_) => Err(ErrorKind::WouldBlock.into()),
+            refused => refused,
+        });
+    }
+}
+
 #[case]
 fn poll_tells_of_room(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);

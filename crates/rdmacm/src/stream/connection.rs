@@ -395,9 +395,11 @@ impl StreamConnection {
         let shutdown = status.shutdown;
         let failure = status.failure().cloned();
         drop(status);
+        // Unless this side alone has ended it, and something was in flight.
+        let is_orderly = || shutdown.peer_disconnected() || self.queue_pair.unacknowledged() == 0;
         let cause = match (failure, closed) {
             (Some(failure), _) if failure.is_reason() => failure.cause(),
-            _ if shutdown.is_over() => return None,
+            _ if shutdown.is_over() && is_orderly() => return None,
             (Some(failure), closed) => self.cause(&failure, closed),
             (None, Some(reason)) => Cause::Closed(reason),
             (None, None) => return None,
@@ -453,7 +455,7 @@ impl StreamConnection {
         match (failure, closed) {
             (Some(failure), closed) => self.cause(&failure, closed),
             (None, Some(reason)) => Cause::Closed(reason),
-            (None, None) => Cause::PeerGone,
+            (None, None) => Cause::Closed(CloseReason::UNREAD),
         }
     }
 

@@ -3,6 +3,7 @@
 use rdmacm_rsocket::ProtocolError;
 use rdmacm_verbs::Error;
 
+use crate::close_reason::CloseReason;
 use crate::data::{Failure, failed_request};
 use crate::error::Cause;
 
@@ -41,7 +42,12 @@ impl StreamFailure {
             Self::Requests(failure) => match &**failure {
                 Failure::Request(error) => Cause::Request(failed_request(error)),
                 Failure::Device(error) => Cause::device(error.clone()),
-                Failure::Flushed | Failure::Refused(_) => Cause::PeerGone,
+                // The credentials of the process have changed.
+                Failure::Refused(error) if error.raw_os_error() == Some(libc::EACCES) => {
+                    Cause::device(error.clone())
+                }
+                // The connection has ended, and its event was not read yet.
+                Failure::Flushed | Failure::Refused(_) => Cause::Closed(CloseReason::UNREAD),
             },
         }
     }

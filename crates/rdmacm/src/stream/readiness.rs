@@ -139,12 +139,12 @@ impl StreamConnection {
     }
 
     /// A call has not had to wait. A read may have left bytes, and the descriptor is readable
-    /// until a call has found that there are none. There mostly is room, which is no reason to
-    /// write.
+    /// until a call has found that there are none, or the end. There mostly is room, which is no
+    /// reason to write.
     pub(crate) fn has_transferred(&self, interest: StreamInterest) {
         if let Some(readiness) = self.readiness.get() {
             let attention = match interest {
-                StreamInterest::Readable => Attention::Due,
+                StreamInterest::Readable if !self.queue_pair().is_read_to_end() => Attention::Due,
                 _ => Attention::None,
             };
             readiness.set(interest, attention);
@@ -152,14 +152,14 @@ impl StreamConnection {
     }
 
     /// For a writer, who perhaps never reads: the descriptor is not readable for bytes that have
-    /// not come.
+    /// not come, nor for an update that this side cannot send.
     fn recheck_reading(&self, readiness: &Readiness) {
         if readiness.directions().reading != Attention::Due {
             return;
         }
         readiness.set(StreamInterest::Readable, Attention::Waiting);
         self.queue_pair().arm_and_look(StreamInterest::Readable);
-        if !self.queue_pair().has_nothing_to_read(false) {
+        if self.queue_pair().may_read() {
             readiness.set(StreamInterest::Readable, Attention::Due);
         }
     }

@@ -210,7 +210,7 @@ impl StreamQueuePair {
         }
         self.poll_sends(send, wakers);
         if send.may_send && !send.has_room_for_update(requests) {
-            let _ = self.arm(Side::Sends);
+            let _ = self.arm(Side::Sends, wakers);
             self.poll_sends(send, wakers);
         }
         send.has_room_for_update(requests)

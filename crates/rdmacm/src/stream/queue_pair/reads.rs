@@ -8,7 +8,7 @@ use rdmacm_verbs::RemoteAccessRegion;
 use super::{StreamQueuePair, Transferred};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_state::{Reading, ReceiveState};
-use crate::stream::status::{StreamInterest, Wakers};
+use crate::stream::status::{Status, StreamInterest, Wakers};
 
 impl StreamQueuePair {
     /// Whether a read would return nothing, of a caller that perhaps has looked for completions
@@ -20,6 +20,30 @@ impl StreamQueuePair {
         }
         let receiver = &self.receive.lock().receiver;
         receiver.readable() == 0 && !receiver.is_update_due()
+    }
+
+    /// Whether a read would return bytes that have arrived, or an end.
+    pub(in crate::stream) fn may_read(&self) -> bool {
+        if self.has_completions(StreamInterest::Readable) {
+            return true;
+        }
+        let has_bytes = self.receive.lock().receiver.readable() > 0;
+        if self.status.is_open() {
+            return has_bytes;
+        }
+        let status = self.status();
+        status.shutdown.can_read() && (has_bytes || has_ended(&status))
+    }
+
+    /// Whether reads return the end, or why the stream has failed, and will not return bytes any
+    /// more.
+    pub(in crate::stream) fn is_read_to_end(&self) -> bool {
+        if self.status.is_open() {
+            return false;
+        }
+        let has_bytes = self.receive.lock().receiver.readable() > 0;
+        let status = self.status();
+        !status.shutdown.can_read() || !has_bytes && has_ended(&status)
     }
 
     /// Reads what has arrived; `None` if nothing has.
@@ -104,4 +128,9 @@ impl StreamQueuePair {
         drop(receive);
         wakers.wake();
     }
+}
+
+/// Whether the peer sends nothing more.
+fn has_ended(status: &Status) -> bool {
+    status.shutdown.peer_finished() || status.failure().is_some()
 }

@@ -119,10 +119,13 @@ impl StreamQueuePair {
             StreamInterest::Progress => (true, true),
         };
         sends |= self.receives.is_shared();
-        NewlyArmed {
-            sends: sends && self.arm(Side::Sends),
-            receives: receives && self.arm(Side::Receives),
-        }
+        let mut wakers = Wakers::default();
+        let newly = NewlyArmed {
+            sends: sends && self.arm(Side::Sends, &mut wakers),
+            receives: receives && self.arm(Side::Receives, &mut wakers),
+        };
+        wakers.wake();
+        newly
     }
 
     /// Requests the notifications that those need who wait. Returns whether one was not requested
@@ -138,7 +141,7 @@ impl StreamQueuePair {
 
     /// Requests the next notification of a queue. Returns whether the caller must look again:
     /// not if it was requested before, whose caller looks.
-    pub(super) fn arm(&self, side: Side) -> bool {
+    pub(super) fn arm(&self, side: Side, wakers: &mut Wakers) -> bool {
         let (armed, must_look) = match (side, &self.receives) {
             // It looks itself.
             (Side::Receives, ReceiveQueue::Shared(shared)) => (shared.receives.arm(), false),
@@ -147,9 +150,7 @@ impl StreamQueuePair {
             (Side::Sends, _) => (self.sends.arm(false), true),
         };
         if let Err(error) = armed {
-            let mut wakers = Wakers::default();
-            self.fail(StreamFailure::device(error), &mut wakers);
-            wakers.wake();
+            self.fail(StreamFailure::device(error), wakers);
         }
         must_look
     }
