@@ -38,7 +38,8 @@ use state::State;
 /// destroyed when they and the queue pairs that use it are dropped.
 ///
 /// It cannot overflow: posting reserves an entry for the completion of each request, and
-/// fails if there is none. The exception is siw, which may complete one read of a queue pair twice
+/// fails if there is none. There are two exceptions. rxe of Linux 6.1 may complete a request that a
+/// move to RESET has discarded. And siw may complete one read of a queue pair twice
 /// when the connection ends (`siw_sq_flush`); polling returns [`Error::Stray`] for the second one.
 /// On siw, leave one entry unused for each queue pair whose send requests the queue serves. In a
 /// full queue the second completion would take the place of another request's, which would be
@@ -179,13 +180,18 @@ impl CompletionQueue {
         let was_resized = self.0.is_resized.swap(true, Ordering::Relaxed);
         let uverbs = self.context().uverbs();
         let resized = state.ring.resize(uverbs, self.0.handle, entries);
-        let entries = if resized.is_ok() {
+        let holds = if resized.is_ok() {
             state.ring.capacity()
         } else {
             self.0.is_resized.store(was_resized, Ordering::Relaxed);
             before
         };
-        credits.set_entries(entries);
+        if !credits.set_entries(holds) {
+            // Smaller than what was asked for, and than what may come.
+            drop(state);
+            self.context().close();
+            return Err(self.context().gone());
+        }
         resized
     }
 

@@ -120,25 +120,24 @@ impl MappedMemory {
         }
     }
 
-    /// Replaces the driver's memory by private memory, which releases the driver's.
+    /// Replaces the driver's memory by memory of the process, which releases the driver's.
     ///
     /// # Errors
-    /// Those of the kernel. The mapping is then unchanged.
+    /// Those of the kernel. The driver's memory then stays mapped.
     pub(crate) fn detach(&self) -> io::Result<()> {
         if !self.mark.is_here() {
             return Ok(());
         }
-        // All allocations happen here: an `mmap(2)` onto the old memory would unmap that
-        // before it checks the limits for the new.
-        let new = map(self.length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?;
+        // The memory is allocated here: an `mmap(2)` onto the old memory would unmap that
+        // before it checks the limits for the new. Shared, because that of a private mapping
+        // would be checked once more when it is moved, after the old one was unmapped.
+        let new = map(self.length, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0)?;
         let (from, to) = (new.as_ptr().cast(), self.base.as_ptr());
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY:
         // - Both ranges are mappings owned here, of the same length.
         // - The new pages replace the old ones atomically, so accesses of other threads
-        //   use one or the other. Moving untouched pages cannot fail after the old
-        //   ones are unmapped: they are accounted already, and the limit of mappings is
-        //   checked before (`mremap_to`).
+        //   use one or the other, unless the move fails.
         let moved = unsafe { libc::mremap(from, self.length, self.length, flags, to) };
         if moved != libc::MAP_FAILED {
             return Ok(());
@@ -146,7 +145,27 @@ impl MappedMemory {
         let error = io::Error::last_os_error();
         // SAFETY: it was not moved, and nothing else refers to it.
         let _ = unsafe { libc::munmap(from, self.length) };
+        // `mremap_to` unmaps the old range before it allocates what describes the new one. The
+        // advice finds a range that is not mapped.
+        if self.exclude_from_fork().is_err() {
+            self.fill();
+            return Ok(());
+        }
         Err(error)
+    }
+
+    /// Maps memory where the driver's was. Without it, other threads would access what somebody
+    /// else maps there.
+    #[cold]
+    fn fill(&self) {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        let base = self.base.as_ptr().cast();
+        // SAFETY: nothing is replaced: the kernel maps the range only if nothing is mapped in it.
+        let filled = unsafe { libc::mmap(base, self.length, protection, flags, -1, 0) };
+        if filled != base {
+            std::process::abort();
+        }
     }
 }
 
@@ -160,7 +179,7 @@ impl Drop for MappedMemory {
         // SAFETY:
         // - Base and length are those of a mapping this value owns.
         // - Nothing borrows from it: its parts share ownership.
-        // It cannot fail for a whole mapping.
+        // If the kernel has to split a mapping for it and cannot, the memory stays mapped.
         let _ = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

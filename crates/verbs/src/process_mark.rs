@@ -76,8 +76,8 @@ impl ProcessMark {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and owned. It cannot fail for a whole
-        // mapping.
+        // SAFETY: mapped with this length, and owned. If the kernel has to split a mapping for
+        // it and cannot, the memory stays mapped.
         let _ = unsafe { libc::munmap(self.0.as_ptr().cast(), LENGTH) };
     }
 }

@@ -95,7 +95,8 @@ pub(crate) fn choose(
 /// - when the queue pair moves to ERR, unless the driver [flushes](Self::flushes_all) all
 ///   requests.
 ///
-/// An implementer guarantees that the device does not access that memory afterwards, and
+/// An implementer guarantees that the device does not access that memory afterwards (at most it
+/// reads, as long as it is registered, up to a packet of a send that was flushed), and
 /// that the device accesses only memory of posted requests, within their scatter/gather
 /// entries. [An exception](Self::overruns_reads) is what a hostile peer can make the device write
 /// beyond the entry of a read.

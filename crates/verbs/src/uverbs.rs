@@ -68,6 +68,16 @@ struct Resources {
     queue_pairs: HashMap<u32, Vec<DetachMulticast>, BuildHasherDefault<HandleHasher>>,
 }
 
+impl Drop for Uverbs {
+    /// In a forked child, a thread of the parent may have been changing the resources at the
+    /// fork.
+    fn drop(&mut self) {
+        if !self.mark.is_here() && self.resources.is_locked() {
+            std::mem::forget(std::mem::take(self.resources.get_mut()));
+        }
+    }
+}
+
 /// How a context was closed.
 #[derive(Clone, Copy, Debug)]
 enum Closed {

@@ -203,7 +203,8 @@ impl Memory for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and owned. It cannot fail for a whole mapping.
+        // SAFETY: mapped with this length, and owned. If the kernel has to split a mapping for it
+        // and cannot, the memory stays mapped.
         let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -36,7 +36,9 @@ pub(crate) struct Rxe;
 
 // SAFETY:
 // - rxe completes a request only after its last access to the request's memory
-//   (`rxe_completer`, `rxe_responder`), and uses its queues in order.
+//   (`rxe_completer`, `rxe_responder`), and uses its queues in order. On Linux 6.1 the doorbell of
+//   another thread (`rxe_run_task`) may still copy a packet of a send that was flushed: it reads
+//   pages that stay pinned as long as their registration lives.
 // - It accesses only the memory that the elements of its queues name; `Queue` writes them
 //   from the scatter/gather entries it is given.
 #[expect(unsafe_code, reason = "asserts how the driver uses memory")]

@@ -9,6 +9,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ struct Ring<R> {
 
 // SAFETY: each slot is used by one thread at a time, which takes values out that another one
 // has put in.
-unsafe impl<R: Send> Sync for Ring<R> {}
+unsafe impl<R> Sync for Ring<R> where Posted<R>: Send {}
 
 impl<R> Ring<R> {
     /// The slot of a number.
@@ -143,8 +144,13 @@ impl<R> Producer<R> {
     /// `other` looks up if it is not known.
     pub(super) fn has_room(&mut self, requests: u32, other: impl FnOnce() -> usize) -> bool {
         if self.room < requests {
+            let free = self.free();
+            // The other may take its time to find a free slot, which would not help.
+            if free < requests {
+                return false;
+            }
             let other = u32::try_from(other()).unwrap_or(u32::MAX);
-            self.room = self.free().min(other);
+            self.room = free.min(other);
         }
         self.room >= requests
     }
@@ -257,22 +263,25 @@ impl<R> Consumer<R> {
         if head == self.tail && head == self.tail() {
             return None;
         }
-        // SAFETY: `head` is before `tail`, so the slot belongs to this half, which is borrowed.
-        let slot = unsafe { &mut *self.ring.slot(head) };
         Some(Front {
-            // SAFETY: the producer has put a value in before it advanced `tail`.
-            posted: unsafe { slot.assume_init_mut() },
+            // `head` is before `tail`: the slot belongs to this half, which is borrowed, and the
+            // producer has put a value in before it advanced `tail`.
+            posted: self.ring.slot(head).cast(),
             head: &self.ring.head.0,
             number: head,
+            consumer: PhantomData,
         })
     }
 }
 
 /// The oldest request, of which there is one.
 pub(super) struct Front<'a, R> {
-    posted: &'a mut Posted<R>,
+    /// Initialised, and of this half alone until [`take`](Self::take) hands the slot over. No
+    /// reference, which would have to be the only one until `take` has returned.
+    posted: *mut Posted<R>,
     head: &'a AtomicU32,
     number: u32,
+    consumer: PhantomData<&'a mut Consumer<R>>,
 }
 
 impl<R> Front<'_, R> {
@@ -285,7 +294,8 @@ impl<R> Front<'_, R> {
     /// What there is of it, besides its memory.
     #[inline]
     pub(super) fn get(&self) -> &R {
-        &self.posted.rest
+        // SAFETY: it is initialised, and nobody else uses the slot while `self` exists.
+        unsafe { &(*self.posted).rest }
     }
 
     /// Takes it out. `using` puts the memory where it is to be, so that it is moved only once,
@@ -298,11 +308,14 @@ impl<R> Front<'_, R> {
             head: self.head,
             next: self.number.wrapping_add(1),
         };
-        let Posted { sg_list, rest } = self.posted;
+        // SAFETY: the slot is there.
+        let sg_list = unsafe { &raw const (*self.posted).sg_list };
         // SAFETY: it is initialised. It is not used again: `head` is advanced past it, which
         // `self` was the only way to do, and the producer overwrites it without dropping it.
         let sg_list = unsafe { ptr::read(sg_list) };
-        using(sg_list, rest)
+        // SAFETY: it is initialised, and belongs to this half until `_taken` is dropped, after
+        // the call.
+        using(sg_list, unsafe { &mut (*self.posted).rest })
     }
 }
 
@@ -388,9 +401,9 @@ mod tests {
         let (mut limited, _) = starting_at::<i32>(0, 4);
         assert!(!limited.has_room(3, || 2) && limited.has_room(2, || panic!("it is known")));
         for value in 0..4 {
-            producer.vacancy(|| 0).unwrap().fill(SgList::NONE, value);
+            producer.vacancy(|| 9).unwrap().fill(SgList::NONE, value);
         }
-        assert!(producer.vacancy(|| 1).is_none());
+        assert!(producer.vacancy(|| panic!("asked in vain")).is_none());
         let front = consumer.front().unwrap();
         assert_eq!((front.number(), *front.get()), (0, 0));
         // Looking at it does not take it.
