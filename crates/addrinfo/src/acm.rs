@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,8 +78,9 @@ struct Daemon {
 /// The state that earlier queries left.
 #[derive(Debug, Default)]
 struct Known {
-    /// An idle connection.
-    idle: Option<Connection>,
+    /// An idle connection, and the process that opened it: a forked child shares the socket,
+    /// and could read a reply to its parent.
+    idle: Option<(u32, Connection)>,
     /// When to look for an absent daemon again.
     absent_until: Option<Instant>,
 }
@@ -244,14 +246,14 @@ impl Daemon {
         until: Instant,
     ) -> Result<Reply, Failure> {
         let reply = exchange(&connection, &request.to_bytes(), until)?;
-        self.known().idle = Some(connection);
+        self.known().idle = Some((process::id(), connection));
         Ok(reply)
     }
 
     /// Takes the idle connection if it is still usable.
     fn idle(&self) -> Option<Connection> {
-        let idle = self.known().idle.take();
-        idle.filter(Connection::is_idle)
+        let (opener, idle) = self.known().idle.take()?;
+        (opener == process::id() && idle.is_idle()).then_some(idle)
     }
 
     fn is_absent(&self) -> bool {

@@ -29,8 +29,8 @@ pub trait ResolveAddrInfo {
     /// [`AddrInfoError`](rdmacm_core::EventKind::AddrInfoError) event of the id
     /// reports the end, on any kernel, at the latest at the deadline of the hints,
     /// and then the [`AddrInfoResolution`] has the result. The status of a failure is a
-    /// negative error number: `ENOENT` for a name that has no address, `ETIMEDOUT` if the
-    /// name server did not answer.
+    /// negative error number: `ENOENT` for a name that has no address, `EAGAIN` if the system's
+    /// resolver has given up waiting for a name server, `ETIMEDOUT` if the deadline passed before.
     ///
     /// The resolution runs on a thread of the directory, of which there are at most 64 at
     /// a time. Destroying the id abandons the resolution.

@@ -213,7 +213,10 @@ impl Prober<'_> {
         };
         let result = match (event.failure(), event.kind()) {
             (None, EventKind::AddrResolved) if self.with_routes => {
-                match self.start_route(active, &target.route) {
+                // The path of ibacm begins at the source that it advises.
+                let is_from_here = target.advised_source.is_none() || active.advised;
+                let route = is_from_here.then_some(&target.route[..]);
+                match self.start_route(active, route.unwrap_or_default()) {
                     Ok(()) => {
                         active.step = Step::Route;
                         return Ok(());

@@ -91,7 +91,8 @@ pub(crate) struct ResolveArgs {
     /// Instead of a node, the InfiniBand service of this name or number (decimal, hexadecimal
     /// with 0x, or octal with a leading 0), which the subnet administrator knows. Needs Linux
     /// 6.18 and an active InfiniBand port.
-    #[arg(long, value_name = "SERVICE", conflicts_with_all = ["local", "passive", "source"])]
+    #[arg(long, value_name = "SERVICE")]
+    #[arg(conflicts_with_all = ["local", "passive", "source", "acm", "ps", "numeric"])]
     pub(crate) sa: Option<String>,
     /// Instead of a node, every IP address of this machine that RDMA serves.
     #[arg(long, conflicts_with_all = ["source", "by_event"])]

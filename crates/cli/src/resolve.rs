@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use rdmacm::addrinfo::{Acm, AddrInfo, Directory, Error, Hints, ResolveAddrInfo, Result};
-use rdmacm::core::{CmId, Deadline, EventChannel, IbAddr, PortSpace};
+use rdmacm::core::{CmId, Deadline, EventChannel, IbAddr, PortSpace, RdmaDevice};
 
 use crate::args::{ResolveArgs, usage_error};
+use crate::devices::NO_DEVICE;
 use crate::outcome::Outcome;
 
 mod document;
@@ -20,7 +21,11 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
     if let Some(contradiction) = args.contradiction() {
         usage_error(&contradiction);
     }
-    let answer = resolve(args);
+    let answer = resolve(args).map_err(|error| error.to_string());
+    let answer = answer.and_then(|candidates| {
+        let is_empty = candidates.is_empty();
+        (!is_empty).then_some(candidates).ok_or_else(no_candidates)
+    });
     let reachable = answer
         .as_ref()
         .is_ok_and(|candidates| candidates.iter().any(AddrInfo::is_reachable));
@@ -31,7 +36,7 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
     };
     let error_text = match &answer {
         Err(_) if args.json => None,
-        Err(error) => Some(error.to_string()),
+        Err(error) => Some(error.clone()),
         Ok(candidates) => args
             .acm
             .as_deref()
@@ -98,6 +103,17 @@ fn id_on_infiniband(channel: &EventChannel) -> Result<CmId> {
     let id = channel.create_id(PortSpace::IB)?;
     id.bind(IbAddr::new(port.gid))?;
     Ok(id)
+}
+
+/// Why no local address is served.
+fn no_candidates() -> String {
+    let has_device = RdmaDevice::list().is_ok_and(|devices| !devices.is_empty());
+    let reason = if has_device {
+        "no RDMA device serves an address of this machine: give its network interface one"
+    } else {
+        NO_DEVICE
+    };
+    reason.to_owned()
 }
 
 /// The notice if ibacm was to supply a path and did not.

@@ -111,6 +111,9 @@ fn a_passive_resolution_has_no_other_source() {
 #[test]
 fn only_a_destination_has_paths_of_ibacm() {
     is_bad_usage(&["resolve", "--local", "--acm"], "cannot be used with");
+    for option in ["--acm", "--numeric", "--ps=tcp"] {
+        is_bad_usage(&["resolve", "--sa", "7", option], "cannot be used with");
+    }
     let arguments = ["resolve", "host", "--passive", "--acm=/run"];
     is_bad_usage(&arguments, "cannot be used with");
 }

@@ -1,4 +1,4 @@
-//! A table that clients read without the server's processor: `key_value 10.1.0.7:7471`.
+//! A table that clients read without the server's program: `key_value 10.1.0.7:7471`.
 //!
 //! The server exposes the table before it accepts a client, and describes it in the first
 //! message. The client reads single entries.

@@ -6,16 +6,17 @@
 //! client$ curl http://127.0.0.1:8080/
 //! ```
 //!
-//! The end of each direction is passed on, and so are connections that fail.
+//! The end of each direction is passed on, and a connection that fails on one side is reset on the
+//! other.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
 use std::net::SocketAddr;
 
 use rdmacm::tokio::{RdmaListener, RdmaStream};
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::main(flavor = "current_thread")]
@@ -31,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("listening on {}", listener.local_addr()?);
             loop {
                 let (stream, from) = listener.accept().await?;
-                tokio::spawn(forward(stream, from, RdmaStream::connect(peer)));
+                tokio::spawn(forward(from, ready(Ok(stream)), RdmaStream::connect(peer)));
             }
         }
         "from-rdma" => {
@@ -40,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             loop {
                 match listener.accept().await {
                     Ok((stream, from)) => {
-                        tokio::spawn(forward(stream, from, TcpStream::connect(peer)));
+                        tokio::spawn(forward(from, TcpStream::connect(peer), ready(Ok(stream))));
                     }
                     Err(error) if ends_listener(&error) => return Err(error.into()),
                     // There is no stream with this peer, and others come.
@@ -57,14 +58,22 @@ fn ends_listener(error: &io::Error) -> bool {
 }
 
 /// Copies both directions until both have ended.
-async fn forward<T: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+async fn forward(
     from: SocketAddr,
-    peer: impl Future<Output = io::Result<T>>,
+    tcp: impl Future<Output = io::Result<TcpStream>>,
+    rdma: impl Future<Output = io::Result<RdmaStream>>,
 ) {
-    let copied = async { copy_bidirectional(&mut stream, &mut peer.await?).await };
-    match copied.await {
-        Ok((there, back)) => println!("{from}: {there} bytes there, {back} bytes back"),
-        Err(error) => println!("{from}: {error}"),
+    let (mut tcp, mut rdma) = tokio::join!(tcp, rdma);
+    let copied = match (&mut tcp, &mut rdma) {
+        (Ok(tcp), Ok(rdma)) => copy_bidirectional(tcp, rdma)
+            .await
+            .map_err(|e| e.to_string()),
+        (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
+    };
+    if copied.is_err() {
+        // Otherwise what has arrived would look complete.
+        let _ = tcp.map(|tcp| tcp.set_zero_linger());
+        let _ = rdma.map(RdmaStream::abort);
     }
+    println!("{from}: {copied:?} bytes there and back");
 }

@@ -13,7 +13,7 @@ use rdmacm_tests::{AcmDaemon, Action, PATIENCE, Site};
 
 use super::C_PROGRAM;
 use super::list::{Line, agree, ours, printed};
-use super::scripts::{Daemon, Librdmacm, Script};
+use super::scripts::{Daemon, Librdmacm, SOURCE_OF_NOBODY, Script};
 use crate::command::built;
 
 /// The timeout for ibacm's answer; a script without an answer takes this long.
@@ -213,6 +213,9 @@ fn reached(list: &[AddrInfo], script: &Script, site: &Site) {
         let taken = route.path_records.first().map(|path| path.record.dgid);
         if question.flags.contains(AddrInfoFlags::NOROUTE) || info.destination.is_none() {
             assert_eq!(taken, None);
+        } else if let Some(given) = given.filter(|_| script.name == SOURCE_OF_NOBODY) {
+            // It begins at a source that the kernel refuses.
+            assert_ne!(taken, Some(given.record.dgid));
         } else if let Some(given) = given {
             assert_eq!(taken, Some(given.record.dgid));
         } else if site.soft == rdmacm_tests::Soft::Rxe {

@@ -12,6 +12,9 @@ use super::messages::{
 use super::question::{Question, Route, hinted, record};
 use crate::schedule::When;
 
+/// The script whose source is no address of this machine.
+pub(super) const SOURCE_OF_NOBODY: &str = "source_of_nobody";
+
 /// A question, and ibacm's answer.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
@@ -293,11 +296,7 @@ fn invalid_answers(site: &Site) -> Vec<Script> {
             "librdmacm takes an IPv6 address for an IPv4 one",
             known(site),
         ),
-        answering(
-            "source_of_nobody",
-            &[path(USABLE), source([203, 0, 113, 9])],
-        )
-        .differs(
+        answering(SOURCE_OF_NOBODY, &[path(USABLE), source([203, 0, 113, 9])]).differs(
             "librdmacm does not query the kernel about the source address",
             known(site),
         ),

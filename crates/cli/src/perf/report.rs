@@ -162,7 +162,7 @@ impl ClientReport {
         } = self.document;
         let kind = match self.test {
             Test::SendLat | Test::WriteLat | Test::StreamLat => "there and back",
-            Test::ReadLat => "there",
+            Test::ReadLat => "request and response",
             Test::StreamBw => return format!("{test}, {size} bytes"),
             _ => return format!("{test}, {size} bytes, {depth} at once"),
         };

@@ -149,17 +149,17 @@ impl ClientSide {
             .for_each(|first| *first = byte);
     }
 
-    /// Sends messages until all have arrived; calls `done` for each.
+    /// Sends messages, one at least, until all have arrived, which the peer's answer to the last
+    /// one says; calls `done` for each.
     async fn send_until(&mut self, end: TestEnd, mut done: impl FnMut()) -> io::Result<()> {
-        let mut sent = 0;
-        while end.is_ahead_of(sent) {
-            self.stream.write_all(&self.message).await?;
+        let (mut sent, mut is_last) = (0, false);
+        while !is_last {
             sent += 1;
+            is_last = !end.is_ahead_of(sent);
+            self.set_first_byte(if is_last { ANSWER } else { 0 });
+            self.stream.write_all(&self.message).await?;
             done();
         }
-        self.set_first_byte(ANSWER);
-        self.stream.write_all(&self.message).await?;
-        self.set_first_byte(0);
         self.stream.read_exact(&mut [0]).await?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rdmacm::addrinfo::{AddrInfo, Error, Via};
+use rdmacm::addrinfo::{AddrInfo, Via};
 use rdmacm::core::{CmAddr, IbAddr, PathData, RdmaDevice, Transport};
 use serde::Serialize;
 
@@ -45,13 +45,15 @@ struct Candidate {
     reachable: bool,
     /// Why RDMA does not reach it.
     reason: Option<String>,
-    /// Null for a wildcard address, which belongs to every device.
+    /// Null if RDMA does not reach it, and for a wildcard address, which belongs to every
+    /// device.
     device: Option<Device>,
-    /// Written as an IPv6 address.
+    /// Written as an IPv6 address; null without a device.
     source_gid: Option<String>,
-    /// Written as an IPv6 address; null for an address to listen on.
+    /// Written as an IPv6 address; null without a device, and for an address to listen on.
     destination_gid: Option<String>,
-    /// The kernel's path records; empty on iWARP, which has none.
+    /// The path records that the kernel resolved, or was given from ibacm. Empty for an address
+    /// to listen on, without routes, and if RDMA does not reach it; on iWARP only ibacm has any.
     path_records: Vec<Path>,
     /// The paths from ibacm.
     route: Vec<Path>,
@@ -110,9 +112,9 @@ struct Path {
     flags: u32,
     sgid: String,
     dgid: String,
-    /// Null on RoCE, which has no LIDs.
+    /// Null on RoCE and iWARP, which have no LIDs, and if the device is not known.
     slid: Option<u16>,
-    /// Null on RoCE, which has no LIDs.
+    /// As `slid`.
     dlid: Option<u16>,
     pkey: u16,
     sl: u8,
@@ -130,13 +132,13 @@ struct Path {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(args: &'a ResolveArgs, answer: &Result<Vec<AddrInfo>, Error>) -> Self {
+    pub(super) fn new(args: &'a ResolveArgs, answer: &Result<Vec<AddrInfo>, String>) -> Self {
         let candidates = answer.as_deref().unwrap_or_default();
         Self {
             node: args.node.as_deref(),
             service: args.service.as_deref().or(args.sa.as_deref()),
             reachable: candidates.iter().any(AddrInfo::is_reachable),
-            error: answer.as_ref().err().map(ToString::to_string),
+            error: answer.as_ref().err().cloned(),
             candidates: candidates.iter().map(Candidate::from).collect(),
         }
     }
