@@ -22,7 +22,7 @@ use crate::{command, getaddrinfo, messages, scenarios, streams, verbs};
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
 const DRIVER: &str = "RDMACM_TEST_DRIVER";
-/// Longer than a task takes.
+/// More ports than a task uses.
 const PORTS: u16 = 8;
 pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";

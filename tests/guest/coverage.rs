@@ -58,7 +58,7 @@ const REASONS: &[Reason] = &[
     Reason {
         text: "newer than this kernel",
         explanation: "",
-        names: &["ADDRINFO_RESOLVED", "ADDRINFO_ERROR"],
+        names: &["ADDRINFO_RESOLVED", "ADDRINFO_ERROR", "USER"],
         places: ON_STOCK,
     },
     Reason {
@@ -246,6 +246,8 @@ fn a_cell_needs_either_a_test_or_a_reason() {
         on_new_siw("LEAVE_MCAST").unwrap(),
         "no test: no multicast on iWARP"
     );
+    let on_stock = cell("USER", "stock/rxe", "stock", Site::rxe);
+    assert!(on_stock.unwrap().ends_with("newer than this kernel"));
     on_new_siw("NO_SUCH_COMMAND").unwrap_err();
     // A reason for another device, beside the tests of this one.
     cell("CONNECT_ERROR", "new/rxe", "new", Site::siw).unwrap_err();

@@ -25,7 +25,7 @@ fn assert_unsupported<T: std::fmt::Debug>(outcome: Result<T, Error>, number: Com
     assert!(error.to_string().contains("6.18"), "{error}");
 }
 
-#[case(covers(WRITE_CM_EVENT, USER))]
+#[case(covers(WRITE_CM_EVENT))]
 fn written_events_arrive_in_order(site: &Site) {
     let (channel, id) = site.id();
     if !is_new() {

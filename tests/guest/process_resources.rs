@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
-use rdmacm_tests::PATIENCE;
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
 
 use crate::allocation::live_bytes;
 
@@ -24,7 +26,7 @@ impl Belongings {
     pub(crate) fn now() -> Self {
         let mut counts = BTreeMap::new();
         for kind in ["cm_id", "qp", "cq", "pd", "mr", "ctx", "srq"] {
-            counts.insert(kind.to_owned(), count(kind));
+            counts.insert(kind.to_owned(), objects(kind));
         }
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mappings = maps.matches("/dev/infiniband/").count();
@@ -59,7 +61,7 @@ impl Belongings {
                 return now;
             }
             assert!(Instant::now() < until, "{self:?}, then {now:?}");
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 
@@ -84,13 +86,29 @@ fn descriptors() -> impl Iterator<Item = String> {
     })
 }
 
-/// The number of the kernel's objects of a kind for this process.
-fn count(kind: &str) -> usize {
-    let shown = Command::new("rdma")
-        .args(["resource", "show", kind])
-        .output()
-        .unwrap();
-    let own = format!(" pid {} ", std::process::id());
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    shown.lines().filter(|line| line.contains(&own)).count()
+/// The number of the kernel's objects of a kind, whoever made them: it names the thread that did,
+/// and none after that thread has ended.
+fn objects(kind: &str) -> usize {
+    let arguments = ["resource", "show", kind];
+    let shown = Command::new("rdma").args(arguments).output().unwrap();
+    assert!(shown.status.success(), "rdma {arguments:?}: {shown:?}");
+    String::from_utf8(shown.stdout).unwrap().lines().count()
+}
+
+/// Also those that a thread has made which has ended since.
+#[case(alone)]
+fn objects_of_other_threads_are_counted(site: &Site) {
+    let before = Belongings::now();
+    let both = || {
+        let id = site.id().1;
+        (site.queue_pair(), id)
+    };
+    let made = thread::scope(|scope| scope.spawn(both).join().unwrap());
+    let now = Belongings::now();
+    for kind in ["cm_id", "qp", "cq", "pd", "ctx"] {
+        assert!(now.counts[kind] > before.counts[kind], "{kind}: {now:?}");
+    }
+    assert!(!now.is_no_more_than(&before, isize::MAX));
+    drop(made);
+    before.are_left();
 }

@@ -297,7 +297,7 @@ fn unreachable_after_an_unanswered_handshake_outlives_its_id(site: &Site) {
     kept.drop_in_order(ORDERS[0]);
 }
 
-#[case(needs(WriteCmEvent))]
+#[case(needs(WriteCmEvent), covers(USER))]
 fn user_event_outlives_its_id(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();

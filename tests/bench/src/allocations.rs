@@ -24,7 +24,19 @@ pub(crate) fn live_bytes() -> i64 {
 /// are added to each call.
 struct Counting;
 
-fn signed(size: usize) -> i64 {
+/// Counts memory that was allocated, unless that has failed.
+fn counted(pointer: *mut u8) -> *mut u8 {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    LIVE_BYTES.fetch_add(usable(pointer), Ordering::Relaxed);
+    pointer
+}
+
+/// The bytes of an allocation as the C programs count them, which know no others when they free
+/// one; 0 for none.
+fn usable(pointer: *mut u8) -> i64 {
+    // SAFETY: null, or what `System` has allocated with `malloc(3)` or `posix_memalign(3)`, and
+    // has not freed yet.
+    let size = unsafe { libc::malloc_usable_size(pointer.cast()) };
     // No allocation is longer than `isize::MAX`.
     i64::try_from(size).unwrap_or(i64::MAX)
 }
@@ -32,28 +44,28 @@ fn signed(size: usize) -> i64 {
 // SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        LIVE_BYTES.fetch_add(signed(layout.size()), Ordering::Relaxed);
         // SAFETY: the caller fulfils this function's contract, which is the same.
-        unsafe { System.alloc(layout) }
+        counted(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        LIVE_BYTES.fetch_add(signed(layout.size()), Ordering::Relaxed);
         // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
+        counted(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        LIVE_BYTES.fetch_add(signed(size) - signed(layout.size()), Ordering::Relaxed);
+        let before = usable(pointer);
         // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
+        let new = counted(unsafe { System.realloc(pointer, layout, size) });
+        // Without memory, the old allocation stays.
+        if !new.is_null() {
+            LIVE_BYTES.fetch_sub(before, Ordering::Relaxed);
+        }
+        new
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE_BYTES.fetch_sub(signed(layout.size()), Ordering::Relaxed);
+        LIVE_BYTES.fetch_sub(usable(pointer), Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) };
     }

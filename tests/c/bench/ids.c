@@ -40,7 +40,7 @@ static void expect(enum rdma_cm_event_type type)
 	check(rdma_ack_cm_event(event), "rdma_ack_cm_event");
 }
 
-static void resolve_and_destroy(void)
+static struct rdma_cm_id *resolve(void)
 {
 	struct rdma_cm_id *id = create();
 
@@ -48,7 +48,12 @@ static void resolve_and_destroy(void)
 	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 	check(rdma_resolve_route(id, TIMEOUT_MS), "rdma_resolve_route");
 	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
-	check(rdma_destroy_id(id), "rdma_destroy_id");
+	return id;
+}
+
+static void resolve_and_destroy(void)
+{
+	check(rdma_destroy_id(resolve()), "rdma_destroy_id");
 }
 
 static MEASURED void measured_section_ids(uint32_t count)
@@ -57,20 +62,21 @@ static MEASURED void measured_section_ids(uint32_t count)
 		resolve_and_destroy();
 }
 
-// Beside `live` idle ids of the channel.
+// Beside `live` idle ids of the channel, and one that keeps the device's protection domain.
 static void beside(struct target target, uint32_t live, uint32_t count)
 {
-	struct rdma_cm_id **ids = calloc(live, sizeof *ids);
+	struct rdma_cm_id **ids = calloc(live, sizeof *ids), *first;
 
 	open_channel(target);
 	for (uint32_t i = 0; i < live; i++)
 		ids[i] = create();
-	resolve_and_destroy();
+	first = resolve();
 	section_begin();
 	measured_section_ids(count);
 	section_end(count);
 	for (uint32_t i = 0; i < live; i++)
 		check(rdma_destroy_id(ids[i]), "rdma_destroy_id");
+	check(rdma_destroy_id(first), "rdma_destroy_id");
 	close_channel();
 	free(ids);
 }
@@ -142,9 +148,13 @@ static MEASURED void measured_section_event(void)
 	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
+// Beside an id that keeps the device's protection domain.
 static void run_event(struct target target, uint32_t count)
 {
+	struct rdma_cm_id *first;
+
 	open_channel(target);
+	first = resolve();
 	while (count--) {
 		struct rdma_cm_id *id = create();
 
@@ -155,6 +165,7 @@ static void run_event(struct target target, uint32_t count)
 		section_end(1);
 		check(rdma_destroy_id(id), "rdma_destroy_id");
 	}
+	check(rdma_destroy_id(first), "rdma_destroy_id");
 	close_channel();
 }
 

@@ -2,14 +2,15 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use rdmacm::core::EventKind;
+use rdmacm::core::{CommandNumber, EventChannel, EventKind};
 use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
 use rdmacm::{Cause, Stage};
-use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm_tests::{Counting, PATIENCE, Site, free_port};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
@@ -154,7 +155,10 @@ fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
-        let node = Node::open().unwrap();
+        let device = Arc::new(Counting::new());
+        let channel = EventChannel::options().ucma(device.clone());
+        let node = Node::options().channel(channel).open().unwrap();
+        let ids = || device.of(CommandNumber::CREATE_ID) - device.of(CommandNumber::DESTROY_ID);
         let queue_pairs = QueuePairs::new(site);
         let server = async {
             loop {
@@ -172,11 +176,19 @@ fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
             }
             // The node still works.
             let connector = connector(site, port).with_node(&node);
-            connector.connect_with(queue_pairs.clone()).await.unwrap()
+            let connected = connector.connect_with(queue_pairs.clone()).await.unwrap();
+            // Another thread destroys the ids, after the handshakes of iWARP.
+            while ids() > 1 {
+                tokio::task::yield_now().await;
+            }
+            drop(connected);
+            while ids() > 0 {
+                tokio::task::yield_now().await;
+            }
         };
         tokio::select! {
             () = server => {}
-            client = clients => drop(client),
+            ended = tokio::time::timeout(PATIENCE, clients) => ended.unwrap(),
         }
     });
 }

@@ -49,7 +49,7 @@ pub(crate) enum Need {
     Strace,
     /// `tests/c/getaddrinfo.c` with the system's librdmacm, and `dnsmasq`.
     CLibrary,
-    /// Like `Getaddrinfo`, with the newest librdmacm.
+    /// As `CLibrary`, with the newest librdmacm.
     NewestCLibrary,
 }
 

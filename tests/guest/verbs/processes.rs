@@ -19,7 +19,6 @@ use crate::freed_memory::FreedBlocks;
 use crate::link::Link;
 use rdmacm_tests_macros::case;
 
-// It changes the memory limit of the whole guest.
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_forked", forked),
     ("verbs_forked_during_commands", forked_during_commands),
@@ -50,6 +49,7 @@ fn an_object_that_one_thread_cannot_destroy_is_not_freed_by_another(site: &Site)
     child::run_at("verbs_one_threads_credentials", site);
 }
 
+// It changes the memory limit of the whole guest.
 #[case(alone)]
 fn a_context_closes_without_memory(site: &Site) {
     child::run_at("verbs_without_memory", site);

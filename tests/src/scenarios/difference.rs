@@ -19,13 +19,18 @@ impl Difference {
         is_valid.then_some(Self { c, ours })
     }
 
-    /// Changes the C library's lines to those expected of this library.
-    pub(super) fn apply(&self, lines: &mut Vec<String>) {
+    /// Changes the C library's lines to those expected of this library. Fails if the C library
+    /// has no such line.
+    pub(super) fn apply(&self, lines: &mut Vec<String>) -> Result<(), String> {
+        if !lines.contains(&self.c) {
+            return Err(format!("the C library does not answer \"{}\"", self.c));
+        }
         for line in &mut *lines {
             if *line == self.c {
                 line.clone_from(&self.ours);
             }
         }
         lines.retain(|line| !line.is_empty());
+        Ok(())
     }
 }

@@ -74,7 +74,8 @@ impl Transcript {
             let mut lines = expected.lines.clone();
             if other.libraries[actual.side] == Library::Ours {
                 for difference in &step.differences {
-                    difference.apply(&mut lines);
+                    let applied = difference.apply(&mut lines);
+                    applied.map_err(|error| format!("{other}{actual}: {error}"))?;
                 }
             }
             if (expected.to_string(), &lines) != (actual.to_string(), &actual.lines) {

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use crate::bench::counts::{Count, Counts};
-use crate::bench::driver::{Driver, Machine};
+use crate::bench::driver::{COUNTS, Driver, Machine};
 use crate::guest::Guest;
 use crate::process;
 use crate::test::{Outcome, Totals};
@@ -77,7 +77,7 @@ fn measure(
     machine: &Machine,
     workloads: &[String],
 ) -> anyhow::Result<Counts> {
-    let arguments = [&["--counts".to_owned()], workloads].concat();
+    let arguments = [&[COUNTS.to_owned()], workloads].concat();
     let records = driver.run(machine, &arguments, &mut |_| {})?;
     Counts::new(toolchain.to_owned(), &records)
 }

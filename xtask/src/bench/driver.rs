@@ -22,6 +22,10 @@ use crate::workspace::Workspace;
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// For two sides of 10,000 connections.
 const MEMORY_MIB: u32 = 6144;
+/// For what is counted: 1,000 ids or 100 queue pairs at most.
+const MEMORY_TO_COUNT_MIB: u32 = 2048;
+/// The program's option to run only what is counted.
+pub(super) const COUNTS: &str = "--counts";
 /// The devices of a guest.
 const DEVICES: [&str; 2] = ["rxe=10.71.1.1", "siw=10.71.2.1"];
 
@@ -134,9 +138,14 @@ fn run_in(
     argv: &[String],
     line: &mut dyn FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let memory = if argv.iter().any(|argument| argument == COUNTS) {
+        MEMORY_TO_COUNT_MIB
+    } else {
+        MEMORY_MIB
+    };
     let machine = guest::Machine {
         timeout: TIMEOUT,
-        memory: MEMORY_MIB,
+        memory,
         ..guest::Machine::default()
     };
     let (mut partial, mut stderr) = (Vec::new(), Vec::new());

@@ -1,11 +1,12 @@
 //! The expected skips, which `tests/skips.txt` lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::{Context as _, ensure};
 
 use crate::kernel::Choice;
+use crate::test::c_programs;
 use crate::workspace::Workspace;
 
 /// The list.
@@ -30,7 +31,7 @@ impl Skips {
             return Ok(Self::Any);
         };
         let text = fs::read_to_string(workspace.root.join(FILE)).context(FILE)?;
-        let listed = parse(&text).context(FILE)?;
+        let listed = parse(&text, c_programs::system_release()).context(FILE)?;
         let on_this_kernel = |(name, reason): (String, String)| {
             let (kernel, rest) = name.split_once('/')?;
             let matches = kernel == "*" || kernel == role.as_str();
@@ -70,9 +71,10 @@ impl Skips {
     }
 }
 
-/// Parses the list: a reason, and below it the names of the tests, indented.
-fn parse(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut listed = BTreeMap::new();
+/// Parses the list: a reason, and below it the names of the tests, indented. Those for other
+/// releases of rdma-core than this one are left out.
+fn parse(text: &str, release: Option<u32>) -> anyhow::Result<BTreeMap<String, String>> {
+    let (mut listed, mut names) = (BTreeMap::new(), BTreeSet::new());
     let mut reason = None;
     for line in text.lines() {
         let name = line.trim();
@@ -80,14 +82,61 @@ fn parse(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
             continue;
         }
         if name == line.trim_end() {
-            reason = Some(name);
+            reason = Some(Reason::parse(name)?);
             continue;
         }
         let reason = reason.with_context(|| format!("{name} has no reason"))?;
-        let before = listed.insert(name.to_owned(), reason.to_owned());
-        ensure!(before.is_none(), "{name} is listed twice");
+        ensure!(names.insert(name), "{name} is listed twice");
+        if reason.holds(release) {
+            listed.insert(name.to_owned(), reason.text.to_owned());
+        }
     }
     Ok(listed)
+}
+
+/// Why tests are skipped, and with which releases of rdma-core.
+#[derive(Clone, Copy)]
+struct Reason<'a> {
+    text: &'a str,
+    since: u32,
+    until: u32,
+}
+
+impl<'a> Reason<'a> {
+    fn parse(line: &'a str) -> anyhow::Result<Self> {
+        let always = Self {
+            text: line,
+            since: 0,
+            until: u32::MAX,
+        };
+        let Some((when, text)) = line.split_once(": ") else {
+            return Ok(always);
+        };
+        let number = |number: &str| number.parse().with_context(|| format!("a release: {line}"));
+        let always = Self { text, ..always };
+        Ok(match when.split_once(' ') {
+            Some(("since", release)) => Self {
+                since: number(release)?,
+                ..always
+            },
+            Some(("until", release)) => Self {
+                until: number(release)?,
+                ..always
+            },
+            _ => Self {
+                text: line,
+                ..always
+            },
+        })
+    }
+
+    /// Without a release, only what holds for each.
+    fn holds(&self, release: Option<u32>) -> bool {
+        match release {
+            Some(release) => (self.since..=self.until).contains(&release),
+            None => self.since == 0 && self.until == u32::MAX,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -97,17 +146,33 @@ mod tests {
 
     #[test]
     fn names_are_listed_below_their_reason() {
-        let listed = parse("# Why\none\n  a\n  b\n\ntwo, it is\n  c\n").unwrap();
-        let pairs = [("a", "one"), ("b", "one"), ("c", "two, it is")];
+        let listed = parse("# Why\none\n  a\n  b\n\ntwo: it is\n  c\n", None).unwrap();
+        let pairs = [("a", "one"), ("b", "one"), ("c", "two: it is")];
         let pairs = pairs.map(|(name, reason)| (name.to_owned(), reason.to_owned()));
         assert_eq!(listed, pairs.into());
-        assert!(parse("  a\n").is_err());
-        assert!(parse("one\n  a\ntwo\n  a\n").is_err());
+        assert!(parse("  a\n", None).is_err());
+        assert!(parse("one\n  a\ntwo\n  a\n", None).is_err());
+    }
+
+    #[test]
+    fn a_reason_may_hold_for_some_releases() {
+        let text = "since 52: new\n  a\nuntil 50: old\n  b\nalways\n  c\n";
+        for (release, names) in [
+            (Some(50), "bc"),
+            (Some(51), "c"),
+            (Some(52), "ac"),
+            (None, "c"),
+        ] {
+            let listed = parse(text, release).unwrap();
+            assert_eq!(listed.keys().map(String::as_str).collect::<String>(), names);
+            assert!(listed.values().all(|reason| !reason.contains(':')));
+        }
+        assert!(parse("since then: no\n  a\n", None).is_err());
     }
 
     #[test]
     fn a_skip_is_accepted_once_with_its_listed_reason() {
-        let mut skips = Skips::Listed(parse("one\n  a\n  b\n  c\n").unwrap());
+        let mut skips = Skips::Listed(parse("one\n  a\n  b\n  c\n", None).unwrap());
         skips.take("a", Some("one")).unwrap();
         skips.take("a", Some("one")).unwrap_err();
         skips.take("b", Some("two")).unwrap_err();

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context as _;
 use rdmacm::{CmConnection, Connector, Node};
 use rdmacm_core::{IdHandle, QpType};
-use rdmacm_verbs::{Context, ProtectionDomain, QueuePair};
+use rdmacm_verbs::{Context, ProtectionDomain, QpCaps, QueuePair};
 use tokio::task::JoinSet;
 
 use super::{PeerKind, Target, Workload};
@@ -13,6 +13,9 @@ use crate::meter::Meter;
 
 /// How many connect at once.
 const AT_ONCE: u32 = 64;
+
+/// The depth of each queue, as in the C program.
+const REQUESTS: u32 = 32;
 
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
@@ -101,6 +104,11 @@ impl QueuePairs {
             self.0.get_or_init(|| domain)
         };
         let options = QueuePair::options(QpType::RC).protection_domain(domain);
+        let options = options.caps(QpCaps {
+            max_send_wr: REQUESTS,
+            max_recv_wr: REQUESTS,
+            ..QpCaps::default()
+        });
         Ok(options.waitable().create(domain.context())?)
     }
 }
