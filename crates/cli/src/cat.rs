@@ -27,6 +27,9 @@ pub(crate) fn run(args: &CatArgs) -> Outcome {
     if let Some(contradiction) = args.contradiction() {
         usage_error(&contradiction);
     }
+    if let Err(error) = crate::check_stdout() {
+        return Outcome::of_error(io::Error::other(format!("standard output: {error}")));
+    }
     runtime::run(async |interrupt| connect_and_copy(args, interrupt).await)
         .unwrap_or_else(Outcome::of_error)
 }

@@ -5,6 +5,8 @@
 use std::io::{self, Write};
 
 use clap::Parser;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 mod args;
 mod cat;
@@ -58,6 +60,19 @@ fn run() -> u8 {
     }
 }
 
+/// Whether standard output can be written to: the standard library takes what it writes to one
+/// that is only open for reading for written.
+///
+/// # Errors
+/// `EBADF`, as `write(2)` would return.
+fn check_stdout() -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(io::stdout(), FcntlArg::F_GETFL)?);
+    if flags & OFlag::O_ACCMODE == OFlag::O_RDONLY {
+        return Err(Errno::EBADF.into());
+    }
+    Ok(())
+}
+
 /// Prints the outcome, its output in one write.
 fn print(outcome: &Outcome) -> io::Result<()> {
     if let Some(error_text) = &outcome.error_text {
@@ -67,6 +82,7 @@ fn print(outcome: &Outcome) -> io::Result<()> {
     if outcome.output.is_empty() {
         return Ok(());
     }
+    check_stdout()?;
     let mut stdout = io::stdout().lock();
     stdout.write_all(outcome.output.as_bytes())?;
     stdout.flush()

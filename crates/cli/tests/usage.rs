@@ -1,6 +1,7 @@
 //! What the command line takes and refuses, on any machine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+use std::fs::File;
 use std::process::{Command, Output};
 
 fn rdmacm(arguments: &[&str]) -> Output {
@@ -125,6 +126,18 @@ fn a_name_nobody_knows_is_a_failure_in_words() {
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert_eq!(complaint, "rdmacm: the node or service is not known\n");
     assert_eq!(output.stdout, b"");
+}
+
+/// What was not written is no success.
+#[test]
+fn an_output_that_is_only_read_is_a_failure() {
+    let program = env!("CARGO_BIN_EXE_rdmacm");
+    for arguments in [&["devices", "--json"][..], &["cat", "10.1.0.7:7471"]] {
+        let mut command = Command::new(program);
+        let input = File::open(program).unwrap();
+        let output = command.args(arguments).stdout(input).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    }
 }
 
 #[test]

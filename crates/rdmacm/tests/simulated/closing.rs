@@ -1,5 +1,6 @@
 //! The end of a connection, as both sides see it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use rdmacm::core::{Deadline, EventKind};
@@ -42,6 +43,20 @@ fn a_peer_that_drops_its_side_is_noticed() {
         hosts.assert_client_is_clean();
         hosts.assert_server_is_clean();
     }
+}
+
+/// The thread that reads the event moves the queue pair, and panics.
+#[test]
+fn a_queue_pair_that_panics_loses_no_event() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(&node(&hosts.server));
+    let client = node(&hosts.client);
+    let [connection, accepted] = hosts.connect(&client, &listener);
+    hosts.server_pairs.panic_next();
+    drop(connection);
+    let closed = || accepted.closed(60 * SECOND);
+    catch_unwind(AssertUnwindSafe(closed)).unwrap_err();
+    assert_eq!(closed().unwrap().kind(), EventKind::Disconnected);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use rdmacm::QueuePairFactory;
 use rdmacm::core::{
-    DepthLimits, DeviceId, IdHandle, QpAttr, QpAttrMask, QueuePair, RdmaDevices, Transport,
+    DepthLimits, DeviceId, IdHandle, QpAttr, QpAttrMask, QpState, QueuePair, RdmaDevices, Transport,
 };
 use rdmacm::verbs::{self, DeviceSource};
 use rdmacm_sim::Host;
@@ -18,6 +18,8 @@ pub(crate) struct QueuePairs {
     /// The host of iWARP's queue pairs.
     host: Option<Host>,
     live: Arc<AtomicUsize>,
+    /// The next one that is moved to ERR panics.
+    panics: Arc<AtomicBool>,
 }
 
 impl QueuePairs {
@@ -26,7 +28,13 @@ impl QueuePairs {
             transport,
             host: None,
             live: Arc::default(),
+            panics: Arc::default(),
         }
+    }
+
+    /// One of them panics when it is moved to ERR next.
+    pub(crate) fn panic_next(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     /// The same, with the queue pairs on this host.
@@ -105,6 +113,8 @@ impl QueuePair for NumberedQp {
     }
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        let is_last = attr.qp_state == QpState::ERR;
+        assert!(!is_last || !self.pairs.panics.swap(false, Ordering::SeqCst));
         match &self.device {
             Some(queue_pair) => QueuePair::modify(queue_pair, attr, mask),
             None => Ok(()),
