@@ -5,10 +5,21 @@
 #![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+/// Set in the environment of a process whose instructions are counted, rather than its
+/// allocations.
+const UNCOUNTED: &str = "RDMACM_UNCOUNTED";
+
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
+
+/// Counts from now on, unless the environment says otherwise.
+pub(crate) fn count() {
+    let is_counting = std::env::var_os(UNCOUNTED).is_none();
+    IS_COUNTING.store(is_counting, Ordering::Relaxed);
+}
 
 /// How often the process has allocated.
 pub(crate) fn calls() -> u64 {
@@ -20,15 +31,23 @@ pub(crate) fn live_bytes() -> i64 {
     LIVE_BYTES.load(Ordering::Relaxed)
 }
 
-/// The system's allocator, counted. Under callgrind only the counter's few instructions
-/// are added to each call.
+/// The system's allocator, counted.
 struct Counting;
 
 /// Counts memory that was allocated, unless that has failed.
 fn counted(pointer: *mut u8) -> *mut u8 {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-    LIVE_BYTES.fetch_add(usable(pointer), Ordering::Relaxed);
+    if IS_COUNTING.load(Ordering::Relaxed) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        LIVE_BYTES.fetch_add(usable(pointer), Ordering::Relaxed);
+    }
     pointer
+}
+
+/// Memory that is about to be freed.
+fn uncount(pointer: *mut u8) {
+    if IS_COUNTING.load(Ordering::Relaxed) {
+        LIVE_BYTES.fetch_sub(usable(pointer), Ordering::Relaxed);
+    }
 }
 
 /// The bytes of an allocation as the C programs count them, which know no others when they free
@@ -54,18 +73,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let before = usable(pointer);
+        uncount(pointer);
         // SAFETY: as above.
-        let new = counted(unsafe { System.realloc(pointer, layout, size) });
-        // Without memory, the old allocation stays.
-        if !new.is_null() {
-            LIVE_BYTES.fetch_sub(before, Ordering::Relaxed);
-        }
-        new
+        counted(unsafe { System.realloc(pointer, layout, size) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE_BYTES.fetch_sub(usable(pointer), Ordering::Relaxed);
+        uncount(pointer);
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) };
     }

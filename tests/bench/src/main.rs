@@ -49,6 +49,7 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
+    allocations::count();
     raise_limit()?;
     match Arguments::parse().command {
         Command::Work { words } => Task::parse(&words)?.iter().try_for_each(work),

@@ -20,35 +20,44 @@ void __libc_free(void *pointer);
 static uint64_t calls;
 static int64_t live_bytes;
 
+// Whether allocations are counted: not while instructions are.
+static bool is_counting;
+
+static void *counted(void *pointer)
+{
+	if (is_counting) {
+		__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&live_bytes, malloc_usable_size(pointer), __ATOMIC_RELAXED);
+	}
+	return pointer;
+}
+
+static void uncount(void *pointer)
+{
+	if (is_counting)
+		__atomic_fetch_sub(&live_bytes, malloc_usable_size(pointer), __ATOMIC_RELAXED);
+}
+
 // The allocator of the libraries too, counted.
 void *malloc(size_t size)
 {
-	void *pointer = __libc_malloc(size);
-	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&live_bytes, malloc_usable_size(pointer), __ATOMIC_RELAXED);
-	return pointer;
+	return counted(__libc_malloc(size));
 }
 
 void *calloc(size_t count, size_t size)
 {
-	void *pointer = __libc_calloc(count, size);
-	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&live_bytes, malloc_usable_size(pointer), __ATOMIC_RELAXED);
-	return pointer;
+	return counted(__libc_calloc(count, size));
 }
 
 void *realloc(void *old, size_t size)
 {
-	int64_t before = malloc_usable_size(old);
-	void *pointer = __libc_realloc(old, size);
-	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&live_bytes, malloc_usable_size(pointer) - before, __ATOMIC_RELAXED);
-	return pointer;
+	uncount(old);
+	return counted(__libc_realloc(old, size));
 }
 
 void free(void *pointer)
 {
-	__atomic_fetch_sub(&live_bytes, malloc_usable_size(pointer), __ATOMIC_RELAXED);
+	uncount(pointer);
 	__libc_free(pointer);
 }
 
@@ -197,6 +206,7 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
+	is_counting = !getenv("RDMACM_UNCOUNTED");
 	raise_limit();
 	if (argc == 4 && !strcmp(argv[1], "peer")) {
 		serve(argv[2], argv[3]);

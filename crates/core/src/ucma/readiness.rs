@@ -75,10 +75,16 @@ impl Readiness {
     }
 
     /// The error of the last call of [`fd`](Self::fd), once; [`Unopened`] is within.
+    #[inline]
     pub(super) fn take_failure(&self) -> io::Result<()> {
         if self.failure.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
+        self.take_known_failure()
+    }
+
+    #[cold]
+    fn take_known_failure(&self) -> io::Result<()> {
         match self.failure.swap(0, Ordering::Relaxed) {
             0 => Ok(()),
             errno => {

@@ -14,7 +14,10 @@ use crate::run::peers::Peers;
 use crate::run::record;
 use crate::run::selection::Selection;
 
-const COMMAND: [&str; 6] = [
+const COMMAND: [&str; 8] = [
+    "env",
+    // `allocations::UNCOUNTED`
+    "RDMACM_UNCOUNTED=1",
     "valgrind",
     "--tool=callgrind",
     "-q",
