@@ -109,7 +109,8 @@ fn id_on_infiniband(channel: &EventChannel) -> Result<CmId> {
 fn no_candidates() -> String {
     let has_device = RdmaDevice::list().is_ok_and(|devices| !devices.is_empty());
     let reason = if has_device {
-        "no RDMA device serves an address of this machine: give its network interface one"
+        "no RDMA device serves an address of this machine, with these options: it serves those of its \
+         network interface"
     } else {
         NO_DEVICE
     };

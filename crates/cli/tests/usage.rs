@@ -167,7 +167,7 @@ fn a_failure_is_one_document_and_nothing_else() {
 fn an_error_that_cannot_be_printed_changes_nothing_else() {
     for arguments in [&["devices"][..], &["resolve", "nobody", "--numeric"]] {
         let printed = rdmacm(arguments);
-        let full = std::fs::File::options().write(true).open("/dev/full");
+        let full = File::options().write(true).open("/dev/full");
         let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
         command.args(arguments).stderr(full.unwrap());
         let unprinted = command.output().unwrap();

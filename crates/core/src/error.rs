@@ -97,7 +97,8 @@ pub enum Error {
     /// Waiting failed, or the descriptors to wait on could not be opened.
     #[error("wait for events: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Wait {
-        /// The error number of `poll(2)`, `eventfd(2)` or `epoll_create1(2)`.
+        /// The error number of `poll(2)`, `eventfd(2)` or `epoll_create1(2)`; `ECANCELED` if the
+        /// asynchronous runtime that waits for the crate `rdmacm` has shut down.
         errno: i32,
     },
     /// The RDMA devices could not be listed.

@@ -108,7 +108,7 @@ impl EventFailure {
             }
             (EventKind::AddrInfoError, libc::ENOENT) => "the name or the service is unknown",
             (EventKind::AddrInfoError, libc::EAGAIN) => {
-                "the name server did not answer, or could not for now"
+                "the name server did not answer, or failed temporarily"
             }
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
                 "the name server or the subnet administrator did not answer in time"

@@ -34,7 +34,7 @@ impl IdHandle {
     /// [`MulticastJoin`](crate::EventKind::MulticastJoin) or
     /// [`MulticastError`](crate::EventKind::MulticastError) event of this id. The id
     /// must be for unreliable datagrams, bound to a device, and without a resolved
-    /// route, and is a member once: two memberships of one address take two ids.
+    /// route. An id has one membership of an address and port; others take other ids.
     ///
     /// Only a full member receives; [`JoinFlags::SEND_ONLY_FULL_MEMBER`] sends.
     /// On RoCE v2 the kernel joins only IPv4 groups. For a wildcard address
@@ -44,9 +44,9 @@ impl IdHandle {
     /// kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the id has a membership with this address and port, which
-    /// librdmacm would add to: the kernel confuses the two, and may use the memory of one after it
-    /// was freed. [`Error::Unsupported`] for a send-only membership with
+    /// [`Error::InvalidInput`] if the id has a membership with this address and port. librdmacm
+    /// creates a second one; the kernel confuses the two, and may use the memory of one after it was
+    /// freed. [`Error::Unsupported`] for a send-only membership with
     /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of
     /// another type or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
     /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.

@@ -10,7 +10,6 @@
 //! other.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use std::error::Error;
 use std::future::{Future, ready};
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +19,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [direction, listen, peer] = arguments.as_slice() else {
         return Err("usage: tcp_proxy to-rdma|from-rdma LISTEN PEER".into());
@@ -43,18 +42,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     Ok((stream, from)) => {
                         tokio::spawn(forward(from, TcpStream::connect(peer), ready(Ok(stream))));
                     }
-                    Err(error) if ends_listener(&error) => return Err(error.into()),
-                    // There is no stream with this peer, and others come.
-                    Err(error) => println!("{error}"),
+                    // There is no stream with this peer. Mostly others come.
+                    Err(error) => match rdmacm::Error::from_io(&error) {
+                        Some(ended) if ended.ends_listener() => return Err(error.into()),
+                        _ => println!("{error}"),
+                    },
                 }
             }
         }
         _ => Err("a direction is to-rdma or from-rdma".into()),
     }
-}
-
-fn ends_listener(error: &io::Error) -> bool {
-    rdmacm::Error::from_io(error).is_some_and(rdmacm::Error::ends_listener)
 }
 
 /// Copies both directions until both have ended.
@@ -70,10 +67,13 @@ async fn forward(
             .map_err(|e| e.to_string()),
         (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
     };
-    if copied.is_err() {
-        // Otherwise what has arrived would look complete.
-        let _ = tcp.map(|tcp| tcp.set_zero_linger());
-        let _ = rdma.map(RdmaStream::abort);
+    match copied {
+        Ok((there, back)) => println!("{from}: {there} bytes to RDMA, {back} bytes to TCP"),
+        Err(error) => {
+            println!("{from}: {error}");
+            // Otherwise what has arrived would look complete.
+            let _ = tcp.map(|tcp| tcp.set_zero_linger());
+            let _ = rdma.map(RdmaStream::abort);
+        }
     }
-    println!("{from}: {copied:?} bytes there and back");
 }

@@ -24,7 +24,7 @@ pub(crate) use words::{Word, Words};
 /// process refers to the same bytes: a mapping is split, never shared. What is made of it shares at
 /// most atomics: clones of a [`Word`], and [`SlotBytes`].
 ///
-/// When the context is closed, zeroed private memory replaces it at the same address.
+/// When the context is closed, zeroed memory of the process replaces it at the same address.
 /// Accesses by other threads meanwhile remain valid.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_mapping_is_private_and_zeroed() {
+    fn a_detached_mapping_is_zeroed_memory() {
         let mapped = mapped();
         let slots = Slots::<u64>::new(Mapping::whole(&mapped), 8, 8).unwrap();
         let slot = slots.slot(3);

@@ -114,6 +114,35 @@ fn a_writer_waits_for_room_after_an_end(site: &Site) {
     }
 }
 
+/// The end has come with the last bytes, which another stream's call has dispatched.
+#[case]
+fn poll_tells_of_an_end_behind_the_last_bytes(site: &Site) {
+    let options = StreamOptions::new();
+    let listener = RdmaListener::new(Listener::bind(site.v4(0)).unwrap(), options.clone());
+    let [(quiet, _other), (stream, peer)] = [(); 2].map(|()| {
+        let Pair { client, server } = Pair::by(&listener, &options);
+        (&client).write_all(&[0]).unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        (nonblocking(server), client)
+    });
+    settle(&stream, |mut stream| stream.read(&mut [0]));
+    (&peer).write_all(&[7; 10]).unwrap();
+    peer.shutdown(Shutdown::Write).unwrap();
+    for _ in 0..100 {
+        let refused = (&quiet).read(&mut [0]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+    }
+    let mut read = 0;
+    while read < 10 {
+        assert!(is_ready(&stream, PATIENCE), "after {read} bytes");
+        read += (&stream).read(&mut [0; 10]).unwrap_or(0);
+    }
+    while let Err(error) = (&stream).read(&mut [0]) {
+        assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+        assert!(is_ready(&stream, PATIENCE), "the end was not read");
+    }
+}
+
 #[case]
 fn poll_tells_of_room(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);

@@ -149,8 +149,8 @@ impl ClientSide {
             .for_each(|first| *first = byte);
     }
 
-    /// Sends messages, one at least, until all have arrived, which the peer's answer to the last
-    /// one says; calls `done` for each.
+    /// Sends messages, one at least, and waits for the peer's answer to the last one: then all have
+    /// arrived. Calls `done` for each.
     async fn send_until(&mut self, end: TestEnd, mut done: impl FnMut()) -> io::Result<()> {
         let (mut sent, mut is_last) = (0, false);
         while !is_last {

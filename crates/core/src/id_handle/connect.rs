@@ -27,9 +27,9 @@ impl IdHandle {
     /// more. Destroying the id ends the attempt at once.
     ///
     /// On iWARP this call connects TCP, which takes minutes if the peer does not answer,
-    /// and requires the number of an existing queue pair of the id's device. Every other command
-    /// of the id blocks meanwhile, also queries and [`migrate`](crate::CmId::migrate): query
-    /// before. Dropping the id does not block.
+    /// and requires the number of an existing queue pair of the id's device. Queries,
+    /// [`disconnect`](Self::disconnect), [`migrate`](crate::CmId::migrate) and other commands of
+    /// the id block meanwhile, those that answer the peer fail. Dropping the id does not block.
     /// Source: `rdma_connect(3)`, the kernel's `cma.c`, `cm.c` and `iwcm.c`.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl IdHandle {
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the peer's response has not been read yet;
-    /// [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
+    /// [`Error::InvalidInput`] if the peer's response has not been read yet, or another thread
+    /// answers it; [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
         let operation = || Operation::Establish;
@@ -187,8 +187,7 @@ impl IdHandle {
         id.send(|| operation, request, &mut NoResponse, Attachment::None)
     }
 
-    /// Checks that the id waits for no answer of its peer itself, before what takes longer than
-    /// that.
+    /// Fails early while a message of this id is unanswered or in flight.
     fn enter_after_answer(&self, operation: Operation) -> Result<InFlight> {
         let id = self.enter()?;
         match id.answering().refusal() {

@@ -55,7 +55,7 @@ fn refusal(state: u8) -> Option<&'static str> {
     match state {
         0 => None,
         UNANSWERED => Some("the peer's answer has not been read yet"),
-        _ => Some("another thread is connecting, accepting or rejecting"),
+        _ => Some("another thread is connecting, accepting, rejecting or establishing"),
     }
 }
 

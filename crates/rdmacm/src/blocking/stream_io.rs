@@ -9,6 +9,7 @@ use rdmacm_core::Deadline;
 
 use super::rdma_stream::{RdmaStream, how};
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
+use crate::error::Result;
 use crate::event_loop::block_on;
 use crate::stage::Stage;
 use crate::stream::{Reading, StreamHandle, StreamInterest, checked_timeout};
@@ -107,12 +108,12 @@ pub(super) fn read_some(
     slices: &mut [IoSliceMut<'_>],
 ) -> io::Result<usize> {
     if let Some(outcome) = inner.try_read(reading, slices) {
-        inner.has_transferred(StreamInterest::Readable);
-        return Ok(outcome?);
+        return has_read(inner, reading, outcome);
     }
     let Some(deadline) = inner.timeouts().read_deadline() else {
         let read = || inner.try_read(reading, slices);
-        return inner.retry(StreamInterest::Readable, Stage::Receive, read);
+        let outcome = inner.retry(StreamInterest::Readable, Stage::Receive, read)?;
+        return has_read(inner, reading, outcome);
     };
     if deadline == Deadline::Never {
         let outcome = inner.read_busily(reading, slices);
@@ -122,6 +123,12 @@ pub(super) fn read_some(
     }
     let read = inner.read(reading, slices, deadline);
     Ok(block_on(inner.event_loop(), read)?)
+}
+
+/// What a read has returned that did not wait. The end that was peeked at is still to be read.
+fn has_read(inner: &StreamHandle, reading: Reading, outcome: Result<usize>) -> io::Result<usize> {
+    inner.has_read(reading != Reading::Peek && matches!(outcome, Ok(0)));
+    Ok(outcome?)
 }
 
 fn read(
@@ -141,12 +148,14 @@ fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         return Ok(0);
     }
     if let Some(outcome) = inner.try_write(slices) {
-        inner.has_transferred(StreamInterest::Writable);
+        inner.has_written(StreamInterest::Writable);
         return Ok(outcome?);
     }
     let Some(deadline) = inner.timeouts().write_deadline() else {
         let write = || inner.try_write(slices);
-        return inner.retry(StreamInterest::Writable, Stage::Send, write);
+        let outcome = inner.retry(StreamInterest::Writable, Stage::Send, write)?;
+        inner.has_written(StreamInterest::Writable);
+        return Ok(outcome?);
     };
     let is_short = slices.iter().map(|slice| slice.len()).sum::<usize>() <= MAX_BUSY_WRITE;
     if is_short && deadline == Deadline::Never {

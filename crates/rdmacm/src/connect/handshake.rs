@@ -121,7 +121,7 @@ fn spawn_connect(managed: &mut ManagedId, param: ConnParam, permit: HandshakePer
     }));
 }
 
-/// A CONNECT whose outcome its waiter does not know. Dropping it says that it has not run.
+/// A CONNECT whose outcome its waiter does not know. Dropping it reports that it has not run.
 struct Unreported(Option<Arc<EventQueue>>);
 
 impl Unreported {

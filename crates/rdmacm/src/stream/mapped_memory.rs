@@ -55,14 +55,16 @@ impl StreamConnection {
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
     ) -> io::Result<usize> {
         if let Some(outcome) = take() {
-            self.has_transferred(StreamInterest::Writable);
+            self.has_written(StreamInterest::Writable);
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
         let interest = StreamInterest::Progress;
         let deadline: Option<Deadline> = self.timeouts().write_deadline();
         let Some(deadline) = deadline else {
             let take = || Some(take()?.map_err(|cause| self.fail_at_once(stage, cause)));
-            return self.retry(interest, stage, take);
+            let outcome = self.retry(interest, stage, take)?;
+            self.has_written(interest);
+            return Ok(outcome?);
         };
         Ok(self.transfer_next(deadline, interest, stage, take).await?)
     }

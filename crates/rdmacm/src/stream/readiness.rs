@@ -138,16 +138,23 @@ impl StreamConnection {
         }
     }
 
-    /// A call has not had to wait. A read may have left bytes, and the descriptor is readable
-    /// until a call has found that there are none, or the end. There mostly is room, which is no
-    /// reason to write.
-    pub(crate) fn has_transferred(&self, interest: StreamInterest) {
+    /// A read has not had to wait. It may have left bytes, and the descriptor is readable until a
+    /// call has found that there are none, or has returned the end.
+    pub(crate) fn has_read(&self, is_end: bool) {
         if let Some(readiness) = self.readiness.get() {
-            let attention = match interest {
-                StreamInterest::Readable if !self.queue_pair().is_read_to_end() => Attention::Due,
-                _ => Attention::None,
+            let attention = if is_end {
+                Attention::None
+            } else {
+                Attention::Due
             };
-            readiness.set(interest, attention);
+            readiness.set(StreamInterest::Readable, attention);
+        }
+    }
+
+    /// A write has not had to wait. There mostly is room, which is no reason to write.
+    pub(crate) fn has_written(&self, interest: StreamInterest) {
+        if let Some(readiness) = self.readiness.get() {
+            readiness.set(interest, Attention::None);
         }
     }
 
@@ -167,12 +174,15 @@ impl StreamConnection {
     /// Handles what has come, instead of waiting for it, and calls `take` again, which has
     /// returned nothing. If it returns nothing once more, the descriptor becomes readable when
     /// the next call may return something.
-    pub(crate) fn retry<T>(
+    ///
+    /// # Errors
+    /// `WouldBlock` then, or why the event loop has failed.
+    pub(crate) fn retry(
         &self,
         interest: StreamInterest,
         stage: Stage,
-        mut take: impl FnMut() -> Option<Result<T>>,
-    ) -> io::Result<T> {
+        mut take: impl FnMut() -> Option<Result<usize>>,
+    ) -> io::Result<Result<usize>> {
         let event_loop = self.event_loop();
         let failures = event_loop.failures();
         if let Some(readiness) = self.readiness.get() {
@@ -185,8 +195,7 @@ impl StreamConnection {
         event_loop.run_once();
         loop {
             if let Some(outcome) = take() {
-                self.has_transferred(interest);
-                return Ok(outcome?);
+                return Ok(outcome);
             }
             if self.readiness.get().is_none() || !self.queue_pair().arm_and_look(interest) {
                 break;

@@ -8,7 +8,7 @@ use rdmacm_verbs::RemoteAccessRegion;
 use super::{StreamQueuePair, Transferred};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_state::{Reading, ReceiveState};
-use crate::stream::status::{Status, StreamInterest, Wakers};
+use crate::stream::status::{StreamInterest, Wakers};
 
 impl StreamQueuePair {
     /// Whether a read would return nothing, of a caller that perhaps has looked for completions
@@ -32,18 +32,8 @@ impl StreamQueuePair {
             return has_bytes;
         }
         let status = self.status();
-        status.shutdown.can_read() && (has_bytes || has_ended(&status))
-    }
-
-    /// Whether reads return the end, or why the stream has failed, and will not return bytes any
-    /// more.
-    pub(in crate::stream) fn is_read_to_end(&self) -> bool {
-        if self.status.is_open() {
-            return false;
-        }
-        let has_bytes = self.receive.lock().receiver.readable() > 0;
-        let status = self.status();
-        !status.shutdown.can_read() || !has_bytes && has_ended(&status)
+        let has_ended = status.shutdown.peer_finished() || status.failure().is_some();
+        status.shutdown.can_read() && (has_bytes || has_ended)
     }
 
     /// Reads what has arrived; `None` if nothing has.
@@ -128,9 +118,4 @@ impl StreamQueuePair {
         drop(receive);
         wakers.wake();
     }
-}
-
-/// Whether the peer sends nothing more.
-fn has_ended(status: &Status) -> bool {
-    status.shutdown.peer_finished() || status.failure().is_some()
 }
