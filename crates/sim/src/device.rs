@@ -109,8 +109,11 @@ impl Device {
             .unwrap_or(0)
     }
 
-    /// The GID of this index in the table of a RoCE device.
+    /// The GID of this index in the table of a RoCE or iWARP device.
     pub(crate) fn gid(&self, index: u32) -> Option<Gid> {
+        if self.transport == Transport::IWarp {
+            return (index == 0).then(|| self.mac_gid());
+        }
         let Some(index) = index.checked_sub(1) else {
             return Some(self.link_local_gid());
         };
@@ -118,8 +121,11 @@ impl Device {
         Some(ip_gid(*address))
     }
 
-    /// How many GIDs a RoCE device has.
+    /// How many GIDs a RoCE or iWARP device has.
     pub(crate) fn gid_count(&self) -> u32 {
+        if self.transport == Transport::IWarp {
+            return 1;
+        }
         u32::try_from(self.addresses.len() + 1).unwrap_or(u32::MAX)
     }
 

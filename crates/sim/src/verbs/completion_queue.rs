@@ -1,7 +1,7 @@
 //! Completion queues.
 
 use rdmacm_abi::uverbs::siw::{Cqe, CqeFlags, CqeStatus, Opcode};
-use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{WcOpcode, WcStatus, WorkCompletion};
 use zerocopy::{IntoBytes, transmute};
 
 use super::event_stream::StreamId;
@@ -78,14 +78,9 @@ impl CompletionQueue {
 
 /// A completion as siw writes it.
 fn siw_element(completion: &WorkCompletion) -> Cqe {
-    let is_invalidated = completion.flags.contains(WcFlags::WITH_INVALIDATE);
     Cqe {
         id: completion.id,
-        flags: if is_invalidated {
-            CqeFlags::REM_INVAL
-        } else {
-            CqeFlags::empty()
-        },
+        flags: CqeFlags::empty(),
         opcode: match completion.opcode {
             WcOpcode::RDMA_WRITE => Opcode::WRITE,
             WcOpcode::RDMA_READ => Opcode::READ,

@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use rdmacm_core::Transport;
 use rdmacm_verbs::{Call, GidEntry, UverbsFile};
 
 use super::command::{self, ContextKey};
@@ -92,9 +93,10 @@ unsafe impl UverbsFile for SimVerbsFile {
         let host = state.hosts.get(self.key.host);
         let device = host.and_then(|host| host.devices.get(self.key.device));
         let device = device.filter(|device| port == 1 && !device.is_removed);
-        let gid = device.and_then(|device| device.gid(index));
-        let mut entry = GidEntry::new(index, gid.ok_or(io::ErrorKind::NotFound)?);
-        entry.kind = Some("RoCE v2".to_owned());
+        let device = device.ok_or(io::ErrorKind::NotFound)?;
+        let gid = device.gid(index).ok_or(io::ErrorKind::NotFound)?;
+        let mut entry = GidEntry::new(index, gid);
+        entry.kind = (device.transport == Transport::RoCE).then(|| "RoCE v2".to_owned());
         Ok(Some(entry))
     }
 

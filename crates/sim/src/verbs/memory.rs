@@ -150,13 +150,12 @@ impl Verbs {
         }
     }
 
-    /// Invalidates the key of a region for good; whether there was one.
+    /// Invalidates the key of a region for good; whether there was one, valid or not
+    /// (`siw_invalidate_stag`).
     pub(super) fn invalidate(&mut self, domain: u32, key: u32) -> bool {
         let handle = key >> 8;
         let region = self.regions.get_mut(&handle);
-        let is_it =
-            |region: &&mut Region| region.domain == domain && region.is_valid && region.key == key;
-        match region.filter(is_it) {
+        match region.filter(|region| region.domain == domain) {
             Some(region) => {
                 region.is_valid = false;
                 true

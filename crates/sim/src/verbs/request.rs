@@ -120,6 +120,14 @@ impl Receive {
     }
 }
 
+impl Receive {
+    /// Whether a message of this length fits.
+    pub(super) fn has_room(&self, length: usize) -> bool {
+        let room: u64 = self.sges.iter().map(|sge| u64::from(sge.length)).sum();
+        room >= length as u64
+    }
+}
+
 /// The scatter/gather entries after an element.
 fn sges(tail: &[u8], count: u32) -> Vec<Sge> {
     let entries = tail.chunks_exact(size_of::<Sge>());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_abi::uverbs::{ImmediateOrKey, WcFlags, WcOpcode, WcStatus};
+use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus};
 use rdmacm_abi::{AccessFlags, QpType};
 
 use super::format::Format;
@@ -21,6 +21,8 @@ const ATOMICS: u32 = 1 << 20;
 #[derive(Debug)]
 enum Outcome {
     Replied(Reply),
+    /// The sender's request succeeds, and the queue pair fails.
+    Last,
     /// The queue pair fails. The sender's request completes with the status.
     Failed(WcStatus),
 }
@@ -57,6 +59,7 @@ pub(super) fn receive(state: &mut SimState, arrival: Arrival, message: &Message)
     };
     let reply = match &outcome {
         Outcome::Replied(reply) => reply.clone(),
+        Outcome::Last => Reply::Done,
         Outcome::Failed(status) => Reply::Failed(*status),
     };
     let is_siw = state
@@ -75,7 +78,7 @@ pub(super) fn receive(state: &mut SimState, arrival: Arrival, message: &Message)
         destination: arrival.source,
     };
     requester::send(state, key, route, DataMessage::Reply(response));
-    if matches!(outcome, Outcome::Failed(_)) {
+    if matches!(outcome, Outcome::Failed(_) | Outcome::Last) {
         transition::fail(state, key);
     }
 }
@@ -236,32 +239,26 @@ fn receive_data(
         }
         return Outcome::Replied(Reply::ReceiverNotReady(timer));
     };
-    let (own, peer) = match verbs.scatter(domain, &receive.sges, data) {
-        Ok(()) => (WcStatus::SUCCESS, WcStatus::SUCCESS),
-        Err(MemoryError) => (WcStatus::LOC_QP_OP_ERR, WcStatus::REM_OP_ERR),
-    };
-    if peer == WcStatus::SUCCESS {
-        if let With::Invalidate(key) = with {
-            if !verbs.invalidate(domain, key) {
-                let own = WcStatus::LOC_QP_OP_ERR;
-                complete(
-                    verbs,
-                    number,
-                    message,
-                    (&receive, own),
-                    data.len(),
-                    With::Nothing,
-                );
-                return Outcome::Failed(WcStatus::REM_OP_ERR);
-            }
+    let (own, outcome) = match (verbs.scatter(domain, &receive.sges, data), with) {
+        (Err(MemoryError), _) => {
+            let own = match receive.has_room(data.len()) {
+                _ if !is_siw => WcStatus::LOC_QP_OP_ERR,
+                true => WcStatus::GENERAL_ERR,
+                false => WcStatus::LOC_LEN_ERR,
+            };
+            (own, Outcome::Failed(WcStatus::REM_OP_ERR))
         }
-    }
+        // rxe invalidates only memory that the kernel has registered (`rxe_invalidate_mr`), after
+        // the data have arrived.
+        (Ok(()), With::Invalidate(_)) if !is_siw => (WcStatus::REM_INV_REQ_ERR, Outcome::Last),
+        (Ok(()), With::Invalidate(key)) if !verbs.invalidate(domain, key) => {
+            let failed = Outcome::Failed(WcStatus::REM_OP_ERR);
+            (WcStatus::GENERAL_ERR, failed)
+        }
+        (Ok(()), _) => (WcStatus::SUCCESS, Outcome::Replied(Reply::Done)),
+    };
     complete(verbs, number, message, (&receive, own), data.len(), with);
-    if peer == WcStatus::SUCCESS {
-        Outcome::Replied(Reply::Done)
-    } else {
-        Outcome::Failed(peer)
-    }
+    outcome
 }
 
 /// The immediate data of a write takes a receive, whose memory is not used.
@@ -282,7 +279,7 @@ fn receive_write(
     let outcome = write(verbs, domain, to, data);
     let status = match outcome {
         Outcome::Failed(status) => status,
-        Outcome::Replied(_) => WcStatus::SUCCESS,
+        Outcome::Replied(_) | Outcome::Last => WcStatus::SUCCESS,
     };
     complete(verbs, number, message, (&receive, status), data.len(), with);
     outcome
@@ -314,14 +311,11 @@ fn complete(
         };
         completion.byte_len = u32::try_from(length).unwrap_or(u32::MAX);
         match with {
-            With::Nothing => {}
+            // siw reports the key to the kernel's own queues only (`siw_rqe_complete`).
+            With::Nothing | With::Invalidate(_) => {}
             With::Immediate(word) => {
                 completion.flags = WcFlags::WITH_IMM;
                 completion.immediate_or_key = word;
-            }
-            With::Invalidate(key) => {
-                completion.flags = WcFlags::WITH_INVALIDATE;
-                completion.immediate_or_key = ImmediateOrKey::from_key(key);
             }
         }
     }

@@ -359,22 +359,86 @@ fn what_was_sent_before_such_a_request_completes_on_the_older_kernel_only() {
     }
 }
 
-#[test]
-fn a_key_that_is_not_registered_here_fails_the_request_on_iwarp() {
+/// The connection of a client, and queue pairs of both sides. The second one has a receive request
+/// of this memory, if any.
+fn connected_on_iwarp(receive: Option<Sge>) -> (Asked, [QueuePair; 2]) {
     let hosts = Hosts::iwarp();
     let [near, far] = [&hosts.client, &hosts.server].map(create);
     let asked = hosts.ask(ConnParam::new().with_queue_pair(&near));
-    let Asked {
-        client, request, ..
-    } = &asked;
-    let child = request.child().unwrap();
+    match receive {
+        Some(memory) => far.post_receive(memory).unwrap(),
+        None => far
+            .post_receive(far.protection_domain().allocate(64).unwrap())
+            .unwrap(),
+    };
+    let child = asked.request.child().unwrap();
     let accepted = child.accept(ConnParam::new().with_queue_pair(&far));
     accepted.unwrap();
-    client.expect(EventKind::Established);
+    asked.client.expect(EventKind::Established);
+    (asked, [near, far])
+}
+
+fn send_by(queue_pair: &QueuePair, operation: SendOperation, bytes: &[u8]) {
+    let memory = queue_pair.protection_domain().register(bytes).unwrap();
+    let request = SendRequest::new(operation, memory);
+    queue_pair.post_send(request).unwrap();
+}
+
+#[test]
+fn a_key_that_is_not_registered_here_fails_the_request_on_iwarp() {
+    let (_connection, [near, _far]) = connected_on_iwarp(None);
     let request = SendRequest::new(SendOperation::Send, misnamed(&[7; 8]));
     near.post_send(request).unwrap();
     let sent = poll(near.send_queue()).unwrap();
     assert_eq!(status(&sent), WcStatus::LOC_QP_OP_ERR);
+}
+
+#[test]
+fn a_message_that_is_too_long_fails_on_iwarp() {
+    let (_connection, [near, far]) = connected_on_iwarp(None);
+    send_by(&near, SendOperation::Send, &[1; 65]);
+    let received = poll(far.receive_queue()).unwrap();
+    assert_eq!(status(&received), WcStatus::LOC_LEN_ERR);
+}
+
+#[test]
+fn a_receive_request_of_another_domain_fails_on_iwarp() {
+    let (_connection, [near, far]) = connected_on_iwarp(Some(misnamed(&[0; 8])));
+    send_by(&near, SendOperation::Send, &[1; 8]);
+    let received = poll(far.receive_queue()).unwrap();
+    assert_eq!(status(&received), WcStatus::GENERAL_ERR);
+}
+
+#[test]
+fn a_key_is_invalidated_on_iwarp_alone() {
+    let (_connection, [near, far]) = connected_on_iwarp(None);
+    let memory = far.protection_domain().expose(64, REMOTE).unwrap();
+    let invalidate = SendOperation::SendWithInvalidate(memory.remote().key());
+    send_by(&near, invalidate, &[1; 8]);
+    let received = poll(far.receive_queue()).unwrap();
+    assert_eq!(done(&received).invalidated, None);
+
+    let pair = Connected::new();
+    pair.post_receive();
+    let memory = pair.far.protection_domain().expose(64, REMOTE).unwrap();
+    let invalidate = SendOperation::SendWithInvalidate(memory.remote().key());
+    pair.start(invalidate, &[1; 8]);
+    done(&pair.sent());
+    let received = pair.received();
+    assert_eq!(status(&received), WcStatus::REM_INV_REQ_ERR);
+    assert_eq!(received.sg_list.into_buffer().unwrap()[..8], [1; 8]);
+}
+
+#[test]
+fn a_device_of_iwarp_has_one_gid() {
+    let hosts = Hosts::iwarp();
+    let context = open(&hosts.client);
+    assert_eq!(context.port(1).unwrap().gid_table_len, 1);
+    let gids = context.gids(1).unwrap();
+    let id = hosts.routed(&hosts.client.channel().unwrap());
+    assert_eq!(gids.len(), 1);
+    assert_eq!(gids[0].gid, id.gids().unwrap().source);
+    assert_eq!(gids[0].kind, None);
 }
 
 #[test]
@@ -556,9 +620,9 @@ fn open_contexts_report_changes_of_the_link() {
         let contexts = [open(&host), open(&host)];
         let streams = [&contexts[0], &contexts[1]].map(|context| context.async_events().unwrap());
         let expect = |kind| {
-            let subject = AsyncEventSource::Port(1);
+            let source = AsyncEventSource::Port(1);
             for events in &streams {
-                assert_eq!(events.take(), Ok(Some(AsyncEvent { kind, subject })));
+                assert_eq!(events.take(), Ok(Some(AsyncEvent { kind, source })));
                 assert_eq!(events.take(), Ok(None));
             }
         };
