@@ -51,13 +51,18 @@ impl EventFailure {
     }
 
     /// Whether the peer rejected, or its iWARP stack reset the connection before it was
-    /// established.
+    /// established; of a datagram service, whether the peer replied that it has none, or rejects.
     #[must_use]
     pub fn is_rejected(self) -> bool {
-        self.kind == EventKind::Rejected
+        match self.kind {
+            EventKind::Rejected => true,
+            EventKind::Unreachable => self.status > 0,
+            _ => false,
+        }
     }
 
-    /// Whether there is no route to the peer, or it does not answer.
+    /// Whether the peer's address or route could not be resolved, also because no RDMA device
+    /// serves it, or the peer does not answer.
     #[must_use]
     pub fn is_unreachable(self) -> bool {
         match self.kind {
@@ -179,6 +184,8 @@ mod tests {
     fn what_kind_of_failure_it_is() {
         let silent = failure(EventKind::Unreachable, -libc::ETIMEDOUT);
         assert!(silent.is_unreachable() && silent.is_timeout() && !silent.is_rejected());
+        let no_service = failure(EventKind::Unreachable, 1);
+        assert!(no_service.is_rejected() && !no_service.is_unreachable());
         let no_route = failure(EventKind::AddrError, -libc::ENETUNREACH);
         assert!(no_route.is_unreachable() && !no_route.is_timeout());
         for status in [8, 28, -libc::ECONNRESET] {

@@ -156,6 +156,16 @@ fn a_receiver_that_waits_already_is_woken_by_the_loss(site: &Site) {
     });
 }
 
+/// The kernel would join, and the device could not send.
+#[case(needs(Datagrams))]
+fn an_ipv6_socket_joins_no_ipv4_group(site: &Site) {
+    let socket = DatagramSocket::bind(site.v6(0)).unwrap();
+    let error = socket.join_multicast(group(9), PATIENCE).unwrap_err();
+    assert_eq!(error.stage(), Stage::JoinMulticast);
+    let refused = matches!(error.cause(), Cause::Refused(Error::InvalidInput { .. }));
+    assert!(refused, "{error}");
+}
+
 #[case(alone, needs(Datagrams))]
 fn a_unicast_address_is_refused(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));

@@ -1,5 +1,7 @@
 //! A cache of address handles.
 
+use std::time::{Duration, Instant};
+
 use parking_lot::{Mutex, MutexGuard};
 
 use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
@@ -13,12 +15,19 @@ use crate::newest::Newest;
 /// The limit of handles in the cache.
 const MAX_HANDLES: usize = 256;
 
+/// After this time a handle is made again: an address may have moved to another host, or to this
+/// one, and rxe decides by the link-layer address in the handle where a datagram goes.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
 /// The fields of an address, without padding.
 type Key = ([u8; 16], u32, [u8; 8], u16);
 
 /// Address handles by the attributes that they were created with.
 #[derive(Debug, Default)]
-pub(super) struct AddressHandles(Mutex<Newest<Key, AddressHandle, MAX_HANDLES>>);
+pub(super) struct AddressHandles(Mutex<Cache>);
+
+/// The handles, and when they were made.
+type Cache = Newest<Key, (AddressHandle, Instant), MAX_HANDLES>;
 
 impl AddressHandles {
     /// The handle for these attributes, for the socket with this id.
@@ -30,8 +39,11 @@ impl AddressHandles {
         attr: AhAttr,
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
-        if let Some(handle) = self.handles().get(&key) {
-            return Ok(handle.clone());
+        let now = attempt.event_loop.now();
+        if let Some((handle, made)) = self.handles().get(&key) {
+            if now.saturating_duration_since(*made) < MAX_AGE {
+                return Ok(handle.clone());
+            }
         }
         if domain.context().transport() == Transport::RoCE {
             let path = Path {
@@ -44,13 +56,13 @@ impl AddressHandles {
             }
         }
         let handle = domain.create_address_handle(attr).map_err(Cause::device)?;
-        let evicted = self.handles().insert(key, handle.clone());
+        let evicted = self.handles().insert(key, (handle.clone(), now));
         // Without the lock: destroying the last reference is a system call.
         drop(evicted);
         Ok(handle)
     }
 
-    fn handles(&self) -> MutexGuard<'_, Newest<Key, AddressHandle, MAX_HANDLES>> {
+    fn handles(&self) -> MutexGuard<'_, Cache> {
         self.0.lock()
     }
 }

@@ -1,10 +1,11 @@
 //! Multicast groups of a socket.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::{CmAddr, Error, EventKind, Gid, JoinFlags, MulticastGroup, Operation};
+use rdmacm_core::{CmAddr, Error, EventKind, Family, Gid, JoinFlags, MulticastGroup, Operation};
 use rdmacm_verbs::QueuePair;
 
 use super::address::DatagramAddr;
@@ -62,10 +63,18 @@ impl Groups {
         self.members.lock()
     }
 
-    fn take(&self, is_it: impl Fn(&Member) -> bool) -> Option<Member> {
+    /// Takes out a member, whose queue pair is detached. Under the lock, under which another
+    /// caller that joins the group attaches it.
+    fn take(
+        &self,
+        queue_pair: &QueuePair,
+        is_it: impl Fn(&Member) -> bool,
+    ) -> Option<(Member, rdmacm_verbs::Result<()>)> {
         let mut members = self.members();
         let index = members.iter().position(is_it)?;
-        Some(members.swap_remove(index))
+        let member = members.swap_remove(index);
+        let detached = member.detach(queue_pair);
+        Some((member, detached))
     }
 
     fn queues(&self) -> Vec<Arc<EventQueue>> {
@@ -89,24 +98,16 @@ impl Groups {
 
     /// A group that was lost, once. The socket leaves it.
     pub(super) fn take_lost(&self, queue_pair: &QueuePair) -> Option<Cause> {
-        let mut failure = None;
-        let mut lost = None;
-        {
-            let mut members = self.members();
-            for index in 0..members.len() {
-                failure = members.get(index).and_then(failure_of);
-                if failure.is_some() {
-                    lost = Some(members.swap_remove(index));
-                    break;
-                }
-            }
-        }
-        let lost = lost?;
+        let failure = Cell::new(None);
+        let is_lost = |member: &Member| {
+            failure.set(failure_of(member));
+            failure.get().is_some()
+        };
         // With the group lost, nothing can be done about a refusal.
-        let _ = lost.detach(queue_pair);
+        let (lost, _) = self.take(queue_pair, is_lost)?;
         Some(Cause::GroupLost {
             group: lost.membership.address(),
-            failure: failure?,
+            failure: failure.get()?,
         })
     }
 }
@@ -136,6 +137,13 @@ impl Socket {
         let already = || self.groups.members().iter().any(is_same);
         if already() {
             return Err(self.fail(attempt, stage, member_already(group_address)));
+        }
+        // The kernel would join, and the device could not send from an IPv6 address.
+        let families = (self.address.family(), group_address.family());
+        if families == (Family::V6, Family::V4) {
+            let reason = "an IPv4 group, and the socket has an IPv6 address";
+            let cause = invalid(Operation::JoinMulticast(group_address), reason);
+            return Err(self.fail(attempt, stage, cause));
         }
         let managed = self
             .groups
@@ -180,13 +188,11 @@ impl Socket {
     /// Leaves a group.
     pub(crate) fn leave_group(&self, attempt: &Attempt, group: CmAddr) -> Result<()> {
         let stage = Stage::LeaveMulticast;
-        let member = self
-            .groups
-            .take(|member| member.membership.address().is_same_host(&group));
-        let Some(member) = member else {
+        let is_it = |member: &Member| member.membership.address().is_same_host(&group);
+        let taken = self.groups.take(self.queue_pair.queue_pair(), is_it);
+        let Some((member, detached)) = taken else {
             return Err(self.fail(attempt, stage, no_member(group)));
         };
-        let detached = member.detach(self.queue_pair.queue_pair());
         let left = member.membership.leave();
         detached.map_err(|error| self.fail(attempt, stage, Cause::device(error)))?;
         left.map_err(|error| self.fail(attempt, stage, error.into()))

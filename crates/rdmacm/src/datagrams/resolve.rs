@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_addrinfo::Directory;
-use rdmacm_core::{CmAddr, Deadline, EventKind, UdParam};
+use rdmacm_core::{CmAddr, ConnParam, Deadline, EventKind, UdParam};
 
 use super::address::DatagramPeer;
 use super::config::DatagramConfig;
@@ -59,7 +59,9 @@ async fn resolve_one(
     let stage = Stage::Connect;
     let routed = resolve(&attempt, config, &target).await?;
     let id = routed.id.id();
-    id.connect(request)
+    let param = ConnParam::from(request).private_data_behind(&routed.connect_data);
+    param
+        .and_then(|param| id.connect(param))
         .map_err(|error| attempt.fail_on(id, stage, error))?;
     let reply = wait_for_event(&attempt, &routed.id, stage, EventKind::Established).await?;
     let addr = reply
