@@ -22,6 +22,11 @@ impl PollSlot {
         context: &mut Context<'_>,
     ) -> Poll<Result<S::Item>> {
         let mut slot = self.lock();
+        if slot.has_failed_for_another(event_loop, context.waker()) {
+            // The last caller has gone, and does not learn of the failure, which is over for this
+            // one.
+            slot.end(event_loop, |key| source.deregister(key));
+        }
         if !slot.is_registered() {
             // Mostly there is nothing to wait for.
             if let Some(item) = source.look() {

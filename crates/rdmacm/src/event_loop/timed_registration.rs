@@ -58,6 +58,16 @@ impl TimedRegistration {
         self.0.is_some()
     }
 
+    /// As [`Registration::has_failed_for_another`].
+    pub(crate) fn has_failed_for_another(&self, event_loop: &EventLoop, waker: &Waker) -> bool {
+        let registered = self.0.as_ref();
+        registered.is_some_and(|registered| {
+            registered
+                .registration
+                .has_failed_for_another(event_loop, waker)
+        })
+    }
+
     /// The source's next item, until `until` at most. Whoever is not registered has looked at the
     /// source just now.
     #[inline]

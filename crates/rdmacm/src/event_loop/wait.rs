@@ -166,6 +166,17 @@ impl Registration {
             .map_or(Poll::Pending, Poll::Ready)
     }
 
+    /// Whether the event loop has failed since a caller registered that wakes by another waker
+    /// than this one.
+    pub(crate) fn has_failed_for_another(&self, event_loop: &EventLoop, waker: &Waker) -> bool {
+        if event_loop.failures() == self.failures {
+            return false;
+        }
+        let state = event_loop.state();
+        let known = self.key.and_then(|key| state.tasks.caller(key));
+        known.is_none_or(|known| !known.will_wake(waker))
+    }
+
     /// Waits until another moment from now on.
     pub(crate) fn set_until(&mut self, event_loop: &EventLoop, until: Option<Instant>) {
         self.until = until;

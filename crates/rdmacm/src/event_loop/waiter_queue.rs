@@ -66,6 +66,17 @@ impl WaiterQueue {
         self.others.binary_search_by_key(&key, |(key, _)| *key)
     }
 
+    /// The waker of a waiter.
+    pub(crate) fn get(&self, key: u64) -> Option<&Waker> {
+        match &self.first {
+            Some((first, waker)) if *first == key => Some(waker),
+            _ => self
+                .others
+                .get(self.find(key).ok()?)
+                .map(|(_, waker)| waker),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }

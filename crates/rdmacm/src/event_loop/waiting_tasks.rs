@@ -39,6 +39,11 @@ impl WaitingTasks {
         self.of(kind).remove(key)
     }
 
+    /// The waker of a caller.
+    pub(super) fn caller(&self, key: u64) -> Option<&Waker> {
+        self.callers.get(key)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.futures.len() + self.callers.len()
     }

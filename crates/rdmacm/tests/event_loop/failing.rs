@@ -1,6 +1,8 @@
 //! Waits and reads that fail once.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rdmacm::core::EventChannel;
@@ -85,4 +87,19 @@ async fn all_waiters_receive_a_failure() {
     assert_refused(&one.unwrap_err());
     assert_refused(&other.unwrap_err());
     assert_deadline(&listener.accept(SOON).await.unwrap_err());
+}
+
+#[tokio::test]
+async fn a_poll_does_not_learn_of_a_failure_before_it() {
+    let device = Arc::new(Flooding::new());
+    let channel = EventChannel::options().ucma(device.clone());
+    let node = awaited::Node::options().channel(channel).open().unwrap();
+    let bind = || awaited::Listener::options().with_node(&node).bind(ADDRESS);
+    let (polled, other) = (bind().unwrap(), bind().unwrap());
+    let gone = &mut Context::from_waker(Waker::noop());
+    assert!(polled.poll_accept(gone).is_pending());
+    device.fail(Failing::Read, ENOMEM);
+    assert_refused(&other.accept(SOON).await.unwrap_err());
+    let polled = poll_fn(|context| Poll::Ready(polled.poll_accept(context)));
+    assert!(polled.await.is_pending());
 }
