@@ -17,7 +17,8 @@ pub(crate) use wire::{from_ip_slot, from_storage, to_ip_slot, to_storage};
 /// An address of the connection manager: the source or destination of an id.
 ///
 /// The port is the RDMA port, a number of the id's port space; it has nothing
-/// to do with TCP's or UDP's ports, except that iWARP listens on both.
+/// to do with TCP's or UDP's ports, except that a listener on iWARP also takes the TCP port of the
+/// same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "sockaddr")]
 #[doc(alias = "sockaddr_storage")]

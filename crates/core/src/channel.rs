@@ -182,18 +182,21 @@ impl EventChannel {
     /// [`Error::Woken`] if a [`Waker`] woke this channel, which takes precedence over
     /// events; [`Error::Command`] if the kernel refuses; [`Error::Wait`] once if the descriptor of
     /// [`AsFd`] could not be opened.
+    #[doc(alias = "rdma_get_cm_event")]
     pub fn try_next_event(&self) -> Result<Option<Event>> {
         receive::receive(&self.state, Some, || Ok(Some(None)))
     }
 
     /// An iterator that waits for each event without a deadline; a [`Waker`] ends it.
     #[must_use]
+    #[doc(alias = "rdma_get_cm_event")]
     pub fn events(&self) -> Events<'_> {
         Events::new(self)
     }
 
     /// An iterator over the available events, which does not wait.
     #[must_use]
+    #[doc(alias = "rdma_get_cm_event")]
     pub fn pending(&self) -> Pending<'_> {
         Pending::new(self)
     }

@@ -67,7 +67,7 @@ pub enum Error {
         limit: usize,
     },
     /// The kernel does not support a command.
-    #[error("this kernel does not know {command:?}: it takes {needs}")]
+    #[error("this kernel does not support {command:?}: it needs {needs}")]
     Unsupported {
         /// The kernel command.
         command: CommandNumber,
@@ -102,7 +102,7 @@ pub enum Error {
         errno: i32,
     },
     /// The RDMA devices could not be listed.
-    #[error("ask for the RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
+    #[error("list the RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Devices {
         /// The error number of the netlink request, or of reading sysfs.
         errno: i32,

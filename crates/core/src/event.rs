@@ -79,7 +79,8 @@ impl Event {
         self.status
     }
 
-    /// The failure that this event reports; `None` if it reports success.
+    /// The failure that this event reports; `None` if it reports success. An event of a program's
+    /// own ([`User`](EventKind::User)) with a status other than 0 counts as a failure.
     #[must_use]
     pub fn failure(&self) -> Option<EventFailure> {
         EventFailure::of(self.kind(), self.status)
@@ -155,18 +156,21 @@ impl Event {
 
     /// The child id of a connect request.
     #[must_use]
+    #[doc(alias = "rdma_get_request")]
     pub fn child(&self) -> Option<&CmId> {
         self.child.as_ref()
     }
 
     /// Takes the child id of a connect request out of the event.
     #[must_use]
+    #[doc(alias = "rdma_get_request")]
     pub fn take_child(&mut self) -> Option<CmId> {
         self.child.take()
     }
 
     /// Converts a connect request into its child id.
     #[must_use]
+    #[doc(alias = "rdma_get_request")]
     pub fn into_child(self) -> Option<CmId> {
         self.child
     }

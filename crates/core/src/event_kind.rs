@@ -57,7 +57,7 @@ pub enum EventKind {
     /// The id's network interface failed over to another device.
     #[doc(alias = "RDMA_CM_EVENT_ADDR_CHANGE")]
     AddrChange,
-    /// The queue pair's number may be used again.
+    /// The queue pair's number may be used again. InfiniBand and RoCE, after a disconnect.
     #[doc(alias = "RDMA_CM_EVENT_TIMEWAIT_EXIT")]
     TimewaitExit,
     /// A service or a name is resolved. From the kernel since Linux 6.18.

@@ -123,6 +123,7 @@ impl WithQueuePair<'_> {
     ///
     /// # Errors
     /// Those of [`IdHandle::connect`]; [`Error::QueuePair`].
+    #[doc(alias = "rdma_connect")]
     pub fn connect(&self, param: impl Into<ConnParam>) -> Result<()> {
         self.id.connect(self.connect_param(param)?)
     }
@@ -141,11 +142,12 @@ impl WithQueuePair<'_> {
 
     /// Completes the handshake after a peer's response: moves the queue pair to RTR and
     /// RTS and calls [`IdHandle::establish`]. A failure rejects the peer and moves the
-    /// queue pair to ERR.
+    /// queue pair to ERR, unless another thread answers the peer at the same time.
     ///
     /// # Errors
     /// Those of [`IdHandle::init_qp_attr`] and [`IdHandle::establish`];
     /// [`Error::QueuePair`].
+    #[doc(alias = "rdma_establish")]
     pub fn establish(&self, response: &Event) -> Result<()> {
         let established = self
             .agree(response.ece())
@@ -168,6 +170,7 @@ impl WithQueuePair<'_> {
     /// # Errors
     /// Those of [`IdHandle::accept`] and [`IdHandle::request_attrs`];
     /// [`Error::QueuePair`].
+    #[doc(alias = "rdma_accept")]
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
         self.accept_with(param.into(), || self.id.request_attrs())
     }
@@ -212,6 +215,7 @@ impl WithQueuePair<'_> {
     /// # Errors
     /// [`Error::QueuePair`], after which nothing was sent; those of
     /// [`IdHandle::disconnect`].
+    #[doc(alias = "rdma_disconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let state = match self.queue_pair.transport() {
             Transport::IWarp => QpState::SQD,

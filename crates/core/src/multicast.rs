@@ -126,6 +126,7 @@ impl MulticastGroup {
     ///
     /// # Errors
     /// [`Error::IdGone`] if the owner of the id has dropped it.
+    #[doc(alias = "rdma_leave_multicast")]
     pub fn leave(self) -> Result<()> {
         self.id.enter()?.leave_group(&self.membership)
     }

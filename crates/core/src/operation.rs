@@ -92,9 +92,9 @@ impl fmt::Display for Operation {
             Self::ResolveAddr { destination, .. } => write!(f, "resolve {destination}"),
             Self::ResolveRoute { .. } => f.write_str("resolve the route"),
             Self::Listen => f.write_str("listen"),
-            Self::QueryAddresses => f.write_str("ask for the addresses"),
-            Self::QueryGids => f.write_str("ask for the GIDs"),
-            Self::QueryPathRecords => f.write_str("ask for the path records"),
+            Self::QueryAddresses => f.write_str("query the addresses"),
+            Self::QueryGids => f.write_str("query the GIDs"),
+            Self::QueryPathRecords => f.write_str("query the path records"),
             Self::SetTos(tos) => write!(f, "set the type of service to {tos:#04x}"),
             Self::SetReuseAddr(on) => write!(f, "set address reuse to {on}"),
             Self::SetAfOnly(on) => write!(f, "set one-family-only to {on}"),
@@ -110,13 +110,13 @@ impl fmt::Display for Operation {
                 f.write_str("notify of data on the connection")
             }
             Self::Notify(Notification::PathMigrated) => f.write_str("notify of the path migrated"),
-            Self::InitQpAttr(state) => write!(f, "ask how the queue pair goes to {state:?}"),
-            Self::Migrate => f.write_str("move the id to another channel"),
+            Self::InitQpAttr(state) => write!(f, "query the attributes for {state:?}"),
+            Self::Migrate => f.write_str("migrate the id to another channel"),
             Self::JoinMulticast(group) => write!(f, "join {}", Host(group)),
             Self::LeaveMulticast(group) => write!(f, "leave {}", Host(group)),
             Self::WriteEvent => f.write_str("write an event"),
             Self::ResolveIbService => f.write_str("resolve the InfiniBand service"),
-            Self::QueryIbService => f.write_str("ask for the service's records"),
+            Self::QueryIbService => f.write_str("query the service's records"),
         }
     }
 }

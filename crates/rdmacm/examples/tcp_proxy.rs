@@ -6,7 +6,8 @@
 //! client$ curl http://127.0.0.1:8080/
 //! ```
 //!
-//! The end of each direction is passed on, and so are connections that fail.
+//! The end of each direction is passed on. A connection that fails on one side ends on the other one
+//! as if it were complete: forward protocols that know how much is to come.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;

@@ -108,7 +108,9 @@ impl Error {
         self.0.stage
     }
 
-    /// The peer, as far as it is known.
+    /// The address that the stage is about, as far as it is known: the peer's; for
+    /// [`Listen`](Stage::Listen) and [`Accept`](Stage::Accept) that of the listener, for
+    /// [`JoinMulticast`](Stage::JoinMulticast) that of the group.
     #[must_use]
     pub fn destination(&self) -> Option<core::CmAddr> {
         self.0.target.address()

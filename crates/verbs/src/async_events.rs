@@ -17,17 +17,17 @@ use crate::token::Token;
 /// Its descriptor, for event loops, is readable while there is an event to
 /// [`take`](Self::take), and when the device is gone.
 #[derive(Debug)]
-#[doc(alias = "ibv_async_event")]
 pub struct AsyncEvents(Readable);
 
-/// An asynchronous event.
+/// An asynchronous event. Source: `ibv_get_async_event(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "ibv_async_event")]
 pub struct AsyncEvent {
     /// Its kind.
     #[doc(alias = "event_type")]
     pub kind: AsyncEventKind,
     /// Its object.
-    pub subject: AsyncEventSource,
+    pub source: AsyncEventSource,
 }
 
 /// The object of an asynchronous event.
@@ -100,10 +100,10 @@ impl AsyncEvents {
 impl From<uverbs::AsyncEvent> for AsyncEvent {
     fn from(event: uverbs::AsyncEvent) -> Self {
         let unknown = AsyncEventSource::Unknown(event.element);
-        let object = |subject: fn(Token) -> AsyncEventSource| {
-            Token::from_handle(event.element).map_or(unknown, subject)
+        let object = |source: fn(Token) -> AsyncEventSource| {
+            Token::from_handle(event.element).map_or(unknown, source)
         };
-        let subject = match event.kind {
+        let source = match event.kind {
             AsyncEventKind::CQ_ERR => object(AsyncEventSource::CompletionQueue),
             AsyncEventKind::SRQ_ERR | AsyncEventKind::SRQ_LIMIT_REACHED => {
                 object(AsyncEventSource::SharedReceiveQueue)
@@ -128,7 +128,7 @@ impl From<uverbs::AsyncEvent> for AsyncEvent {
         };
         Self {
             kind: event.kind,
-            subject,
+            source,
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn each_kind_has_its_source() {
         let token = Token::from_handle(7).unwrap();
-        for (kinds, subject) in [
+        for (kinds, source) in [
             (
                 &[Kind::CQ_ERR][..],
                 AsyncEventSource::CompletionQueue(token),
@@ -196,12 +196,12 @@ mod tests {
         ] {
             for kind in kinds {
                 let event = AsyncEvent::from(event(*kind, 7));
-                assert_eq!((event.kind, event.subject), (*kind, subject));
+                assert_eq!((event.kind, event.source), (*kind, source));
             }
         }
         // No object has such a token.
         let unknown = AsyncEvent::from(event(Kind::CQ_ERR, u64::MAX));
-        assert_eq!(unknown.subject, AsyncEventSource::Unknown(u64::MAX));
+        assert_eq!(unknown.source, AsyncEventSource::Unknown(u64::MAX));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {
             far.write_all(event(Kind::PORT_ERR, 2).as_bytes()).unwrap();
             let event = next(&events).unwrap().unwrap();
-            assert_eq!(event.subject, AsyncEventSource::Port(2));
+            assert_eq!(event.source, AsyncEventSource::Port(2));
         }
         file.close(|_| ());
         assert_eq!(events.take().unwrap_err(), context.gone());

@@ -128,12 +128,14 @@ pub struct Done {
     /// The kind of the request.
     pub opcode: WcOpcode,
     /// Bytes received, of a receive request; of a datagram including the 40 bytes before it.
+    /// Meaningless for send requests.
     #[doc(alias = "byte_len")]
     pub bytes: u32,
     /// The immediate data, in host order.
     #[doc(alias = "imm_data")]
     pub immediate: Option<u32>,
-    /// The invalidated key of this side's memory. siw does not report it.
+    /// The invalidated key of this side's memory. siw does not report it, and rxe invalidates no
+    /// memory of this library.
     #[doc(alias = "invalidated_rkey")]
     pub invalidated: Option<u32>,
     /// The sender of a datagram.

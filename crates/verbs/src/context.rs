@@ -74,7 +74,8 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::NoNode`] for a device without verbs, [`Error::Driver`] for an unsupported
-    /// driver; [`Error::Open`] and [`Error::OtherNode`] if its node cannot be opened;
+    /// driver; [`Error::Devices`] if the device cannot be looked up; [`Error::Open`] and
+    /// [`Error::OtherNode`] if its node cannot be opened; [`Error::Map`] without memory;
     /// [`Error::Command`] if the kernel fails.
     #[doc(alias = "ibv_open_device")]
     pub fn open(device: &RdmaDevice) -> Result<Self> {
@@ -235,7 +236,7 @@ impl Context {
     /// Creates a completion channel. Source: `ibv_create_comp_channel(3)`.
     ///
     /// # Errors
-    /// [`Error::Command`]; [`Error::Wait`] if no file descriptor is available.
+    /// [`Error::Command`], with `EMFILE` if no file descriptor is left.
     #[doc(alias = "ibv_create_comp_channel")]
     pub fn create_completion_channel(&self) -> Result<CompletionChannel> {
         CompletionChannel::create(self)
@@ -245,7 +246,7 @@ impl Context {
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Wait`] if no file descriptor is available.
+    /// [`Error::Gone`] if the context is closed.
     #[doc(alias = "ibv_get_async_event")]
     pub fn async_events(&self) -> Result<AsyncEvents> {
         AsyncEvents::open(self)

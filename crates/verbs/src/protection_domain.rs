@@ -50,8 +50,8 @@ impl ProtectionDomain {
     /// Source: `ibv_reg_mr(3)`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`](crate::Error::InvalidInput) if `length` is 0;
-    /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) if `length` is 0, or cannot be
+    /// allocated; [`Error::Command`](crate::Error::Command) if the kernel refuses, with
     /// `ENOMEM` beyond the limit of locked memory (`RLIMIT_MEMLOCK`).
     #[doc(alias = "ibv_reg_mr", alias = "rdma_reg_msgs")]
     pub fn allocate(&self, length: usize) -> Result<Buffer> {

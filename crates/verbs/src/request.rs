@@ -7,6 +7,15 @@ use crate::memory::{RemoteMemory, SgList};
 use crate::provider::UdDestination;
 
 /// The operation of a send request.
+///
+/// | device, type | operations |
+/// |---|---|
+/// | rxe, RC | all |
+/// | rxe, UC | `Send`, `SendWithImmediate`, `Write`, `WriteWithImmediate` |
+/// | rxe, UD | `Send`, `SendWithImmediate` |
+/// | siw, RC | `Send`, `SendWithInvalidate`, `Write`, `Read` |
+///
+/// Others are refused. Source: `ibv_post_send(3)`, IBTA Vol 1 §9.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_wr_opcode")]
 #[non_exhaustive]
@@ -17,7 +26,9 @@ pub enum SendOperation {
     /// Sends a message with immediate data for the peer's completion, in native byte order.
     #[doc(alias = "IBV_WR_SEND_WITH_IMM")]
     SendWithImmediate(u32),
-    /// Sends a message and invalidates this key of the peer's memory.
+    /// Sends a message and invalidates this key of the peer's memory. rxe invalidates only memory
+    /// that the kernel has registered: with the key of an exposed region the peer's receive
+    /// request fails, and the connection ends.
     #[doc(alias = "IBV_WR_SEND_WITH_INV")]
     SendWithInvalidate(u32),
     /// Writes into the peer's memory.
@@ -160,7 +171,9 @@ impl<'a> SendRequest<'a> {
     }
 
     /// A request that sends or writes these bytes. Posting copies them into the queue, so they
-    /// need no registration and can be reused at once.
+    /// need no registration and can be reused at once. There are at most
+    /// [`QpCaps::max_inline_data`](crate::QpCaps::max_inline_data) of them, by default none; on siw
+    /// only for `Send` and `Write`.
     #[doc(alias = "IBV_SEND_INLINE")]
     #[inline]
     pub fn inline(operation: SendOperation, bytes: &'a [u8]) -> Self {

@@ -128,7 +128,7 @@ fn the_duration_option_is_obeyed(site: &Site) {
     let arguments = ["--duration", "300", "--test", "read-lat"];
     let ended = client(site, &port, &arguments).finish();
     ended.assert_success();
-    ended.assert_contains("read-lat, 64 bytes, there");
+    ended.assert_contains("read-lat, 64 bytes, request and response");
     ended.assert_contains("P99.9");
     ended.assert_contains("##");
     server.interrupt();

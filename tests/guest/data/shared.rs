@@ -104,7 +104,7 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
         }
     };
     assert_eq!(
-        event.subject,
+        event.source,
         AsyncEventSource::SharedReceiveQueue(shared.token())
     );
     let limit = match site.soft {
@@ -141,7 +141,7 @@ fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
         let next_event = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {
             kind: AsyncEventKind::QP_LAST_WQE_REACHED,
-            subject: AsyncEventSource::QueuePair(ended),
+            source: AsyncEventSource::QueuePair(ended),
         };
         while next_event() != last {}
     }

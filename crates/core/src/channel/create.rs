@@ -28,6 +28,7 @@ impl EventChannel {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a type that the port space does not have; those of [`create_id`](Self::create_id).
+    #[doc(alias = "rdma_create_id")]
     pub fn create_id_of_type(&self, port_space: PortSpace, qp_type: QpType) -> Result<CmId> {
         let has_one_type = matches!(
             port_space,

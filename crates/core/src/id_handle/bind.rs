@@ -18,9 +18,13 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EADDRNOTAVAIL` for an address
-    /// this machine does not have, `ENODEV` for one that no RDMA device serves,
-    /// `EADDRINUSE` for a port in use, `EACCES` for a port below 1024 without
-    /// `CAP_NET_BIND_SERVICE`, `EINVAL` for an id that is bound already.
+    /// this machine does not have, and for a port in use if one of the two addresses is a
+    /// wildcard; `EADDRINUSE` for an address and port in use; `ENODEV` for an address that no RDMA
+    /// device serves, and for a GID of RoCE or iWARP; `EACCES` for a port below 1024 without
+    /// `CAP_NET_BIND_SERVICE`; `EPROTONOSUPPORT` for a service id of another port space; `EINVAL`
+    /// for an id that is bound already, and for a link-local address without a scope id.
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) for an InfiniBand address with
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly).
     #[doc(alias = "rdma_bind_addr")]
     pub fn bind(&self, address: impl Into<CmAddr>) -> Result<()> {
         let address = address.into();

@@ -33,6 +33,7 @@ impl IdHandle {
     /// [`Error::Command`]: `EINVAL` for an id that listens, and for `false` on an id that
     /// is bound.
     #[doc(alias = "RDMA_OPTION_ID_REUSEADDR")]
+    #[doc(alias = "rdma_set_option")]
     pub fn set_reuse_addr(&self, on: bool) -> Result<()> {
         let value = i32::from(on).to_ne_bytes();
         self.set(Operation::SetReuseAddr(on), IdOption::REUSEADDR, &value)
@@ -45,6 +46,7 @@ impl IdHandle {
     /// [`Error::Command`]: `EINVAL` for an id that has begun to resolve an
     /// address or to listen.
     #[doc(alias = "RDMA_OPTION_ID_AFONLY")]
+    #[doc(alias = "rdma_set_option")]
     pub fn set_af_only(&self, on: bool) -> Result<()> {
         let value = i32::from(on).to_ne_bytes();
         self.set(Operation::SetAfOnly(on), IdOption::AFONLY, &value)
@@ -59,6 +61,7 @@ impl IdHandle {
     /// [`Error::InvalidInput`] for an exponent over 31. [`Error::Command`]:
     /// `EINVAL` for an id that is not for reliable connected queue pairs.
     #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT")]
+    #[doc(alias = "rdma_set_option")]
     pub fn set_ack_timeout(&self, exponent: u8) -> Result<()> {
         let operation = Operation::SetAckTimeout(exponent);
         if exponent > MAX_ACK_TIMEOUT {
@@ -76,6 +79,7 @@ impl IdHandle {
     /// [`Error::InvalidInput`] without a record. [`Error::Command`]: `EINVAL` for an id
     /// whose address is not resolved or whose route is, and if no record has the flags.
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
+    #[doc(alias = "rdma_set_option")]
     pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
         let operation = Operation::SetIbPath;
         // The kernel reads the first usable record only.

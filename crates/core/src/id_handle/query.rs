@@ -99,7 +99,8 @@ impl IdHandle {
         Ok(self.peer_addr()?.map_or(0, |address| address.port()))
     }
 
-    /// The GIDs of the local port and the peer's port, cached like the addresses. Source: the
+    /// The GIDs of the local port and the peer's port, cached like the addresses;
+    /// [`Gid::UNSPECIFIED`](crate::Gid::UNSPECIFIED) for an id without a device. Source: the
     /// kernel's `ucma_query_gid`.
     ///
     /// # Errors

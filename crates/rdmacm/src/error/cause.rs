@@ -30,7 +30,8 @@ pub enum Cause {
     /// The peer gave up before the connection was established.
     #[error("the peer is gone")]
     PeerGone,
-    /// The deadline passed. The attempt was cancelled.
+    /// The deadline passed. Connecting and accepting were cancelled; a transfer that was posted
+    /// goes on, and a wait can be repeated.
     #[error("the deadline passed")]
     Deadline,
     /// The deadline passed while this many TCP handshakes were in flight, which is the limit
@@ -114,8 +115,8 @@ pub enum Cause {
          another family or scope"
     )]
     NotAPeerAddress,
-    /// A datagram socket is closed: its device was removed, or its address has become
-    /// another device's.
+    /// A datagram socket is closed: its device was removed, or the bond that has its address has
+    /// failed over to an interface with another link-layer address.
     #[error("the socket is closed: {0}")]
     SocketClosed(EventKind),
     /// A multicast group was lost. The socket stays open without it.
@@ -126,7 +127,7 @@ pub enum Cause {
         /// What the kernel reports.
         failure: EventFailure,
     },
-    /// The peer is no rsocket, or none that this side can speak with.
+    /// The peer is no rsocket, or uses another version of the protocol.
     #[cfg(feature = "verbs")]
     #[error(transparent)]
     Handshake(rdmacm_rsocket::HandshakeError),

@@ -20,8 +20,8 @@ impl Error {
     }
 
     /// Whether an established connection, or a datagram socket, is closed: the peer
-    /// disconnected or broke the protocol, a request failed, the device is gone, or the
-    /// socket's address has become another device's.
+    /// disconnected or broke the protocol, a request failed, the device is gone, or the bond that
+    /// has the socket's address has failed over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.0.cause {
@@ -34,8 +34,8 @@ impl Error {
         }
     }
 
-    /// Whether the peer cannot be reached or does not answer: no route, no neighbour, no
-    /// reply to the connect request. If the kernel's timeout passed,
+    /// Whether the peer cannot be reached or does not answer: no route, no RDMA device that
+    /// serves it, no neighbour, no reply to the connect request. If the kernel's timeout passed,
     /// [`is_timeout`](Self::is_timeout) is true as well.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
@@ -85,7 +85,7 @@ impl Error {
     #[must_use]
     pub fn ends_listener(&self) -> bool {
         match &self.0.cause {
-            // A peer of the listener, or its connection.
+            // It concerns a peer of the listener, or a connection.
             _ if self.stage() != Stage::Accept => false,
             Cause::Stopped | Cause::Event(_) => true,
             // A wildcard address listens on other devices as well.

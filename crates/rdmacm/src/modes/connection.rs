@@ -354,7 +354,8 @@ impl Connection {
         /// device, on iWARP in this host's TCP.
         ///
         /// # Errors
-        /// Those of [`send`](Self::send): something was lost.
+        /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`]: something was lost.
+        /// [`Cause::Deadline`]: something has not arrived yet, and still may.
         #[doc(alias = "rdma_get_send_comp")]
         pub fn flush(&self) -> Result<()> {
             self.inner.event_loop() => self.inner.flush()
@@ -399,7 +400,11 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// Those of [`send`](Self::send), with the memory.
+            /// [`Cause::Deadline`] with the memory: there was no room in time, and nothing was
+            /// posted. [`Cause::Deadline`] without it: the request is in flight and may still be
+            /// carried out, and its memory stays with the queue pair. [`Cause::Device`] with an
+            /// invalid input for more than 2 GiB. The others are those of [`send`](Self::send), with
+            /// the memory.
         }
         pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
             self.inner.event_loop() => self.inner.transfer(NewTransfer::send(buffer))
@@ -407,7 +412,10 @@ impl Connection {
     }
 
     waits! {
-        /// Reads from memory that the peer exposes, as many bytes as the buffer has.
+        /// Reads from memory that the peer exposes, as many bytes as the buffer has. On siw, do not
+        /// read fewer than 64 bytes across a page boundary of the peer's memory, nor none: siw
+        /// returns wrong bytes, or closes the connection
+        /// ([`SendOperation::Read`](rdmacm_verbs::SendOperation::Read)).
         blocking {
             ///
             /// ```no_run
@@ -448,9 +456,11 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// Those of [`send`](Self::send), with the memory. If the peer's memory is shorter,
-            /// [`Cause::Device`] with an invalid input, which changes nothing. A read that the
-            /// peer refuses closes the connection.
+            /// Those of [`send_buffer`](Self::send_buffer). [`Cause::Device`] with an invalid input,
+            /// which changes nothing, also if the peer's memory is shorter, if the connection allows
+            /// no reads ([`ConnParam::initiator_depth`](crate::core::ConnParam::initiator_depth)), and
+            /// on siw for memory of [`register`](rdmacm_verbs::ProtectionDomain::register) and for several
+            /// entries. A read or a write that the peer refuses closes the connection.
             #[doc(alias = "rdma_post_read")]
         }
         pub fn read<B: RegisteredBuffer>(

@@ -26,6 +26,7 @@ by_mode! {
         /// if let Some(sender) = datagram.sender() {
         ///     socket.send_to(&datagram, &sender)?;
         /// }
+        /// socket.flush()?;
         /// # Ok(())
         /// # }
         /// ```
@@ -42,6 +43,7 @@ by_mode! {
         /// if let Some(sender) = datagram.sender() {
         ///     socket.send_to(&datagram, &sender).await?;
         /// }
+        /// socket.flush().await?;
         /// # Ok(())
         /// # }
         /// ```
@@ -51,9 +53,10 @@ by_mode! {
         /// Peers that resolve its address and port (SIDR) receive a reply from any call that
         /// waits on it: to receive, or for room to send.
         ///
-        /// It is closed for good when its device is removed or its address becomes another
-        /// device's ([`Cause::SocketClosed`], [`Cause::Device`]), or when a datagram cannot be
-        /// sent ([`Cause::Request`]), as on rxe if the route to its destination has gone.
+        /// It is closed for good when its device is removed, or the bond that has its address fails
+        /// over to an interface with another link-layer address ([`Cause::SocketClosed`],
+        /// [`Cause::Device`]), or when a datagram cannot be sent ([`Cause::Request`]), as on rxe if
+        /// the route to its destination has gone. An address that is moved otherwise closes nothing.
         /// Datagrams that have arrived are received first. A group that is lost
         /// ([`Cause::GroupLost`]) does not close it.
         ///
@@ -239,16 +242,19 @@ impl DatagramSocket {
     waits! {
         /// Sends a copy of a datagram, which may be empty, to a peer or a group. Waits while as
         /// many datagrams are in flight as [`DatagramOptions::sends`] allows, but not until it
-        /// was sent. Whether it arrives is unknown.
+        /// was sent. The first datagram to a host, and one in a minute later, also waits until the
+        /// host has answered (ARP, neighbour discovery), for three seconds at most. Whether it
+        /// arrives is unknown.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.
         }
         both {
             ///
             /// # Errors
-            /// [`Cause::DatagramTooLong`]: nothing was sent. [`Cause::Device`] if the kernel finds
-            /// no route to the address, or the device is gone. [`Cause::Deadline`]: there was no
-            /// room in time, and nothing was sent. Otherwise the socket is closed.
+            /// [`Cause::DatagramTooLong`]; [`Cause::Event`] if the host does not answer;
+            /// [`Cause::Device`] if the kernel finds no route to the address, or the device is gone;
+            /// [`Cause::Deadline`] if there was no room or no answer in time: nothing was sent.
+            /// Otherwise the socket is closed.
             #[doc(alias = "rdma_post_ud_send", alias = "ibv_create_ah")]
         }
         pub fn send_to(&self, datagram: &[u8], to: &DatagramAddr) -> Result<()> {

@@ -30,7 +30,10 @@ by_mode! {
         /// let incoming = listener.accept(Duration::from_secs(60))?;
         /// if incoming.private_data().starts_with(b"hello, version 1") {
         ///     let connection = incoming.accept()?;
-        ///     connection.send(b"welcome")?;
+        ///     while let Some(message) = connection.receive()? {
+        ///         connection.send(&message)?;
+        ///     }
+        ///     connection.close(rdmacm::CLOSE_DEADLINE)?;
         /// } else {
         ///     incoming.reject(b"version 1 only")?;
         /// }
@@ -49,7 +52,10 @@ by_mode! {
         /// let incoming = listener.accept(Duration::from_secs(60)).await?;
         /// if incoming.private_data().starts_with(b"hello, version 1") {
         ///     let connection = incoming.accept().await?;
-        ///     connection.send(b"welcome").await?;
+        ///     while let Some(message) = connection.receive().await? {
+        ///         connection.send(&message).await?;
+        ///     }
+        ///     connection.close(rdmacm::CLOSE_DEADLINE).await?;
         /// } else {
         ///     incoming.reject(b"version 1 only")?;
         /// }

@@ -60,7 +60,8 @@ impl Node {
         blocking {}
         awaited {
             /// Call it within the runtime; elsewhere it fails with
-            /// [`Cause::Runtime`](crate::Cause::Runtime).
+            /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always,
+            /// unless `NodeOptions::runtime` names another runtime.
         }
         both {
             ///

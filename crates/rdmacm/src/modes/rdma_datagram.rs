@@ -68,9 +68,9 @@ by_mode! {
         /// [`try_recv_from`](Self::try_recv_from), in each send to a peer whose reply is
         /// outstanding, and in one of 32 other calls.
         ///
-        /// It is closed for good when its device is removed or its address becomes another
-        /// device's, or when a datagram cannot be sent, as on rxe if the route to its destination
-        /// has gone. Dropping it discards what is still to be sent.
+        /// It is closed for good when its device is removed, or the bond that has its address fails
+        /// over to an interface with another link-layer address, or when a datagram cannot be sent,
+        /// as on rxe if the route to its destination has gone. Dropping it discards what is still to be sent.
         #[doc(alias = "rsocket", alias = "SOCK_DGRAM")]
     }
     pub struct RdmaDatagram {

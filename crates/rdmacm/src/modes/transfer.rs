@@ -61,7 +61,7 @@ impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
         Self { started }
     }
 
-    /// Whether it is done, so that [`wait`](Self::wait) returns at once.
+    /// Whether it is done, so that [`wait`](Self::wait) returns at once after a success.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.started.is_finished()

@@ -34,7 +34,8 @@ impl CmConnection<QueuePair> {
         self.post(SendOperation::Send, memory.into())
     }
 
-    /// Posts a read of memory that the peer exposes.
+    /// Posts a read of memory that the peer exposes; see [`SendOperation::Read`] for what siw does
+    /// wrong.
     ///
     /// # Errors
     /// Those of [`QueuePair::post_send`].

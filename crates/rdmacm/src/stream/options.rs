@@ -139,9 +139,8 @@ impl StreamOptions {
     }
 
     /// How many regions of memory the peer may map into this stream, for
-    /// [`write_at`](crate::RdmaStream::write_at); none by default, and at most 32512. The wire
-    /// has no numbers from 129 to 255, and above that only multiples of 256: another one is
-    /// rounded down.
+    /// [`write_at`](crate::RdmaStream::write_at); none by default, and at most 32512. The handshake
+    /// can express 0 to 128 and multiples of 256; other numbers are rounded down.
     #[must_use]
     #[doc(alias = "RDMA_IOMAPSIZE")]
     pub fn map_entries(mut self, regions: u16) -> Self {

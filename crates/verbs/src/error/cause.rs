@@ -58,8 +58,9 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
             (errno == libc::EOPNOTSUPP).then_some("the driver cannot resize completion queues")
         }
         Operation::Register { .. } => register_cause(errno),
-        Operation::ChangeAccess => (errno == libc::EOPNOTSUPP)
-            .then_some("the driver does not support it: siw never does, rxe since Linux 6.4"),
+        Operation::ChangeAccess => (errno == libc::EOPNOTSUPP).then_some(
+            "the driver cannot change a registration: siw never can, rxe from Linux 6.4 on",
+        ),
         Operation::Send => (errno == libc::EINVAL || errno == libc::ENOTCONN)
             .then_some("the queue pair is not connected: not ready to send yet, or disconnected"),
         Operation::CreateQueuePair(_) => create_cause(errno),

@@ -145,7 +145,7 @@ fn each_known_cause_is_explained() {
         Operation::ChangeAccess,
         &[
             (libc::EACCES, "not registered for writing"),
-            (libc::EOPNOTSUPP, "does not support it"),
+            (libc::EOPNOTSUPP, "cannot change a registration"),
             other,
         ],
     );

@@ -121,7 +121,7 @@ impl Buffer {
     /// A part of it, to post. The completion returns the whole buffer.
     ///
     /// # Errors
-    /// [`PostError`] with the buffer if the range is outside of it.
+    /// [`PostError`] with the buffer if the range is outside of it, or of 4 GiB or more.
     #[inline]
     pub fn part(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
         Sge::with_buffer(self, range)

@@ -81,7 +81,7 @@ impl RemoteAccessRegion {
     /// A part of it, for a local request.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the range is outside of it.
+    /// [`Error::InvalidInput`] if the range is outside of it, or of 4 GiB or more.
     pub fn part(&self, range: Range<usize>) -> Result<Sge> {
         Sge::with_region(self.clone(), range)
     }

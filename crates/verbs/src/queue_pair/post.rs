@@ -17,10 +17,11 @@ impl QueuePair {
     ///
     /// # Errors
     /// [`PostError`] with the request, if nothing was posted: the queue or its completion
-    /// queue is full; the request has too many entries or bytes; its memory is of another
-    /// domain, not registered for the operation, or shorter or longer than the peer's; the
-    /// queue pair's type or device does not support the operation; the queue pair is not
-    /// connected yet, or in the error state.
+    /// queue is full; the request has too many entries or bytes, inline ones too; its memory is of
+    /// another domain, not registered for the operation, or longer than the peer's; an atomic is
+    /// not of eight aligned bytes; a datagram has no destination, another request has one; the
+    /// connection allows no reads and atomics; the queue pair's type or device does not support the
+    /// operation; the queue pair is not connected yet, or in the error state.
     ///
     /// [`PostError`] without the request, if the doorbell failed (after a change of
     /// credentials, or when the connection has just ended): the memory stays with the
@@ -58,6 +59,7 @@ impl QueuePair {
         reason = "a refused request is moved back, as it was passed"
     )]
     #[inline]
+    #[doc(alias = "ibv_post_send")]
     pub fn queue_send<'a>(
         &self,
         request: SendRequest<'a>,
