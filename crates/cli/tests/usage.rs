@@ -132,12 +132,16 @@ fn a_name_nobody_knows_is_a_failure_in_words() {
 #[test]
 fn an_output_that_is_only_read_is_a_failure() {
     let program = env!("CARGO_BIN_EXE_rdmacm");
-    for arguments in [&["devices", "--json"][..], &["cat", "10.1.0.7:7471"]] {
+    let run = |arguments: &[&str]| {
         let mut command = Command::new(program);
         let input = File::open(program).unwrap();
         let output = command.args(arguments).stdout(input).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    }
+        String::from_utf8(output.stderr).unwrap()
+    };
+    run(&["devices", "--json"]);
+    let complaint = run(&["cat", "10.1.0.7:7471"]);
+    assert!(complaint.contains("standard output"), "{complaint}");
 }
 
 #[test]

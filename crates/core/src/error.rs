@@ -102,7 +102,7 @@ pub enum Error {
         errno: i32,
     },
     /// The RDMA devices could not be listed.
-    #[error("list the RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
+    #[error("query netlink and sysfs for RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Devices {
         /// The error number of the netlink request, or of reading sysfs.
         errno: i32,

@@ -109,8 +109,8 @@ impl Error {
     }
 
     /// The address that the stage is about, as far as it is known: the peer's; for
-    /// [`Listen`](Stage::Listen) and [`Accept`](Stage::Accept) that of the listener, for
-    /// [`JoinMulticast`](Stage::JoinMulticast) that of the group.
+    /// [`Listen`](Stage::Listen), [`Accept`](Stage::Accept) and a datagram socket that is being
+    /// bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) that of the group.
     #[must_use]
     pub fn destination(&self) -> Option<core::CmAddr> {
         self.0.target.address()

@@ -133,7 +133,7 @@ fn an_unadmitted_peer_is_rejected(site: &Site) {
         let error = refused.unwrap_err();
         assert_eq!(error.stage(), Stage::Connect);
         assert_eq!(status(error.cause()), Some(SidrStatus::REJECT), "{error}");
-        assert!(error.is_rejected(), "{error}");
+        assert!(error.is_rejected() && !error.is_retryable(), "{error}");
         // A sender that knows the number can send all the same.
         let to = DatagramAddr {
             qp_number: server.qp_number(),
@@ -152,7 +152,8 @@ fn no_service_at_the_address(site: &Site) {
     assert_eq!(error.stage(), Stage::Connect);
     assert_eq!(error.destination(), Some(gone));
     assert_eq!(status(error.cause()), Some(SidrStatus::UNSUPPORTED));
-    assert!(error.is_rejected() && !error.is_unreachable(), "{error}");
+    assert!(error.is_rejected() && error.is_retryable(), "{error}");
+    assert!(!error.is_unreachable(), "{error}");
     // The socket still works.
     let (peer, to) = asked(site, &client);
     peer.send_to(b"on", &to).unwrap();

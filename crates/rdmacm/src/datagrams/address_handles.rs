@@ -15,8 +15,8 @@ use crate::newest::Newest;
 /// The limit of handles in the cache.
 const MAX_HANDLES: usize = 256;
 
-/// After this time a handle is made again: an address may have moved to another host, or to this
-/// one, and rxe decides by the link-layer address in the handle where a datagram goes.
+/// After this time a handle is made again: an address may have moved from this host or to it, and
+/// rxe decides by the link-layer address in the handle whether a datagram leaves the host.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The fields of an address, without padding.
@@ -40,7 +40,8 @@ impl AddressHandles {
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
         let now = attempt.event_loop.now();
-        if let Some((handle, made)) = self.handles().get(&key) {
+        let former = self.handles().get(&key).cloned();
+        if let Some((handle, made)) = &former {
             if now.saturating_duration_since(*made) < MAX_AGE {
                 return Ok(handle.clone());
             }
@@ -52,14 +53,23 @@ impl AddressHandles {
                 source_gid_index: attr.grh.source_gid_index,
             };
             if let Some(lookup) = NeighbourLookup::begin(&attempt.event_loop, id, &path) {
-                lookup.finish(attempt).await?;
+                match (lookup.finish(attempt).await, former) {
+                    (Ok(()), _) => {}
+                    // A host that is silent for a moment is sent to as before.
+                    (Err(_), Some((handle, _))) => return Ok(self.keep(key, handle, now)),
+                    (Err(cause), None) => return Err(cause),
+                }
             }
         }
         let handle = domain.create_address_handle(attr).map_err(Cause::device)?;
+        Ok(self.keep(key, handle, now))
+    }
+
+    fn keep(&self, key: Key, handle: AddressHandle, now: Instant) -> AddressHandle {
         let evicted = self.handles().insert(key, (handle.clone(), now));
         // Without the lock: destroying the last reference is a system call.
         drop(evicted);
-        Ok(handle)
+        handle
     }
 
     fn handles(&self) -> MutexGuard<'_, Cache> {

@@ -3,7 +3,7 @@
 use std::io;
 
 use rdmacm_addrinfo::{self as addrinfo, NameError, Reason};
-use rdmacm_core::{self as core, EventKind, RejectReason};
+use rdmacm_core::{self as core, EventKind, RejectReason, SidrStatus};
 
 use super::{Cause, Error};
 use crate::stage::Stage;
@@ -111,13 +111,20 @@ impl Error {
             );
         }
         match &self.0.cause {
-            Cause::Event(failure) => matches!(
-                failure.kind(),
-                EventKind::AddrError
-                    | EventKind::RouteError
-                    | EventKind::Unreachable
-                    | EventKind::AddrChange
-            ),
+            Cause::Event(failure) => match (failure.kind(), failure.status()) {
+                // What the peer's datagram service has replied.
+                (EventKind::Unreachable, status @ 1..) => matches!(
+                    SidrStatus::from_status(status),
+                    Some(SidrStatus::UNSUPPORTED | SidrStatus::NO_QP)
+                ),
+                (kind, _) => matches!(
+                    kind,
+                    EventKind::AddrError
+                        | EventKind::RouteError
+                        | EventKind::Unreachable
+                        | EventKind::AddrChange
+                ),
+            },
             Cause::Refused(error) => {
                 let errno = error.raw_os_error();
                 let is_short = matches!(errno, Some(libc::EADDRINUSE | libc::ENOMEM));
@@ -149,7 +156,7 @@ impl Error {
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
 /// | the connection is closed, a request failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
-/// | the device is gone, or the address of a datagram socket has become another device's | [`NotConnected`](io::ErrorKind::NotConnected) |
+/// | the device is gone, or the bond that has the address of a datagram socket has failed over | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
 /// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |

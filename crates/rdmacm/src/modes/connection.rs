@@ -403,7 +403,7 @@ impl Connection {
             /// [`Cause::Deadline`] with the memory: there was no room in time, and nothing was
             /// posted. [`Cause::Deadline`] without it: the request is in flight and may still be
             /// carried out, and its memory stays with the queue pair. [`Cause::Device`] with an
-            /// invalid input for more than 2 GiB. The others are those of [`send`](Self::send), with
+            /// invalid input for 2 GiB or more. The others are those of [`send`](Self::send), with
             /// the memory.
         }
         pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {

@@ -64,7 +64,7 @@ impl DatagramOptions {
         self
     }
 
-    /// Whether and when to repeat a request to a peer that has rejected it or could not be
+    /// Whether and when to repeat a request to a peer that does not listen yet or could not be
     /// reached. There is one attempt by default.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {

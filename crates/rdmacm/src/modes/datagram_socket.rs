@@ -242,9 +242,9 @@ impl DatagramSocket {
     waits! {
         /// Sends a copy of a datagram, which may be empty, to a peer or a group. Waits while as
         /// many datagrams are in flight as [`DatagramOptions::sends`] allows, but not until it
-        /// was sent. The first datagram to a host, and one in a minute later, also waits until the
-        /// host has answered (ARP, neighbour discovery), for three seconds at most. Whether it
-        /// arrives is unknown.
+        /// was sent. The first datagram to a host, and one in each minute after that, also waits
+        /// until the host has answered (ARP, neighbour discovery), for three seconds at most.
+        /// Whether it arrives is unknown.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.
         }

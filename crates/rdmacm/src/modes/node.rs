@@ -60,8 +60,8 @@ impl Node {
         blocking {}
         awaited {
             /// Call it within the runtime; elsewhere it fails with
-            /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always,
-            /// unless `NodeOptions::runtime` names another runtime.
+            /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always:
+            /// then use [`options`](Self::options) with a runtime.
         }
         both {
             ///

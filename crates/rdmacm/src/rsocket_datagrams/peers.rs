@@ -18,6 +18,9 @@ const CONFIRM_AFTER: Duration = Duration::from_secs(10);
 /// When a path that was not found is resolved again.
 const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
+/// How long a path is used: the peer's address may move from this host or to it.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
 /// How many paths are resolved at a time.
 const MAX_RESOLUTIONS: usize = 8;
 
@@ -26,8 +29,9 @@ const MAX_RESOLUTIONS: usize = 8;
 pub(super) enum Route<A = AddressHandle> {
     /// Over UDP, which also asks for the number of the peer's queue pair.
     Udp,
-    /// The same; the caller resolves the path meanwhile.
-    UdpWhileResolving,
+    /// The same; the caller resolves the path meanwhile, and drops the former address handle, if
+    /// there was one, without a lock.
+    UdpWhileResolving(Option<A>),
     /// To the peer's queue pair.
     QueuePair { address: A, qp_number: u32 },
 }
@@ -67,7 +71,7 @@ struct Peer<A> {
 enum Path<A> {
     Unknown,
     BeingResolved { since: Instant },
-    Known(A),
+    Known { address: A, until: Instant },
     NotFound { again_at: Instant },
 }
 
@@ -87,7 +91,7 @@ impl<A: Clone> Peers<A> {
             confirm_at: None,
         };
         match self.sent_to.insert(*to, peer)?.path {
-            Path::Known(address) => Some(address),
+            Path::Known { address, .. } => Some(address),
             _ => None,
         }
     }
@@ -100,16 +104,20 @@ impl<A: Clone> Peers<A> {
         };
         let must_resolve = match peer.path {
             Path::Unknown => true,
-            Path::NotFound { again_at } => again_at <= now,
-            Path::BeingResolved { .. } | Path::Known(_) => false,
+            Path::NotFound { again_at: until } | Path::Known { until, .. } => until <= now,
+            Path::BeingResolved { .. } => false,
         };
         if must_resolve && self.resolutions < MAX_RESOLUTIONS {
             self.resolutions += 1;
-            peer.path = Path::BeingResolved { since: now };
+            let resolving = Path::BeingResolved { since: now };
+            let former = std::mem::replace(&mut peer.path, resolving);
             peer.is_asked = true;
-            return Route::UdpWhileResolving;
+            return Route::UdpWhileResolving(match former {
+                Path::Known { address, .. } => Some(address),
+                _ => None,
+            });
         }
-        let (Path::Known(address), Some(qp_number)) = (&peer.path, peer.qp_number) else {
+        let (Path::Known { address, .. }, Some(qp_number)) = (&peer.path, peer.qp_number) else {
             peer.is_asked = true;
             return Route::Udp;
         };
@@ -165,8 +173,15 @@ impl<A: Clone> Peers<A> {
         let Path::BeingResolved { since } = peer.path else {
             return address;
         };
-        let again_at = since + RESOLVE_AGAIN_AFTER;
-        peer.path = address.map_or(Path::NotFound { again_at }, Path::Known);
+        peer.path = match address {
+            Some(address) => Path::Known {
+                address,
+                until: since + KNOWN_FOR,
+            },
+            None => Path::NotFound {
+                again_at: since + RESOLVE_AGAIN_AFTER,
+            },
+        };
         None
     }
 }
@@ -188,7 +203,7 @@ mod tests {
 
     /// With the first datagram sent, and the path resolved.
     fn resolved(peers: &mut Peers<()>, now: Instant) {
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
         peers.resolved(&peer(), Some(()));
     }
 
@@ -211,7 +226,7 @@ mod tests {
     #[test]
     fn datagrams_go_over_udp_until_the_path_is_resolved() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
         peers.received_reply(&peer(), 17);
         assert_eq!(peers.route(&peer(), now), Route::Udp);
         peers.resolved(&peer(), Some(()));
@@ -273,11 +288,24 @@ mod tests {
     fn a_path_that_was_not_found_is_resolved_later() {
         let (mut peers, now) = (Peers::<()>::default(), Instant::now());
         peers.received_request(peer(), 17);
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
         peers.resolved(&peer(), None);
         assert_eq!(peers.route(&peer(), now), Route::Udp);
         let later = now + RESOLVE_AGAIN_AFTER;
-        assert_eq!(peers.route(&peer(), later), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), later), Route::UdpWhileResolving(None));
+    }
+
+    #[test]
+    fn a_path_is_resolved_again_after_a_while() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        peers.received_request(peer(), 17);
+        resolved(&mut peers, now);
+        let later = now + KNOWN_FOR;
+        let route = peers.route(&peer(), later);
+        assert_eq!(route, Route::UdpWhileResolving(Some(())));
+        assert_eq!(peers.route(&peer(), later), Route::Udp);
+        peers.resolved(&peer(), Some(()));
+        assert_eq!(peers.route(&peer(), later), queue_pair(17));
     }
 
     #[test]
@@ -287,12 +315,12 @@ mod tests {
         let last = u16::try_from(MAX_RESOLUTIONS).unwrap();
         for port in 1..=last {
             let route = peers.route(&peer(port), now);
-            assert_eq!(route, Route::UdpWhileResolving);
+            assert_eq!(route, Route::UdpWhileResolving(None));
         }
         assert_eq!(peers.route(&peer(last + 1), now), Route::Udp);
         peers.resolved(&peer(1), Some(()));
         let route = peers.route(&peer(last + 1), now);
-        assert_eq!(route, Route::UdpWhileResolving);
+        assert_eq!(route, Route::UdpWhileResolving(None));
     }
 
     #[test]

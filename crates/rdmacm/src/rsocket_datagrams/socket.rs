@@ -118,7 +118,8 @@ impl Socket {
                 let sending = self.send_by_queue_pair(attempt, bytes, address, qp_number);
                 sending.await
             }
-            Route::UdpWhileResolving => {
+            Route::UdpWhileResolving(former) => {
+                drop(former);
                 self.resolve(to);
                 self.send_by_udp(bytes, to)
             }

@@ -92,6 +92,7 @@ fn siw_element(completion: &WorkCompletion) -> Cqe {
             WcStatus::LOC_LEN_ERR => CqeStatus::LOC_LEN_ERR,
             WcStatus::LOC_PROT_ERR => CqeStatus::LOC_PROT_ERR,
             WcStatus::LOC_QP_OP_ERR => CqeStatus::LOC_QP_OP_ERR,
+            WcStatus::REM_INV_REQ_ERR => CqeStatus::REM_INV_REQ_ERR,
             WcStatus::WR_FLUSH_ERR => CqeStatus::WR_FLUSH_ERR,
             _ => CqeStatus::GENERAL_ERR,
         },

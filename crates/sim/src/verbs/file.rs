@@ -96,7 +96,12 @@ unsafe impl UverbsFile for SimVerbsFile {
         let device = device.ok_or(io::ErrorKind::NotFound)?;
         let gid = device.gid(index).ok_or(io::ErrorKind::NotFound)?;
         let mut entry = GidEntry::new(index, gid);
-        entry.kind = (device.transport == Transport::RoCE).then(|| "RoCE v2".to_owned());
+        let kind = match device.transport {
+            Transport::RoCE => "RoCE v2",
+            // As the kernel calls a GID that is no RoCE v2's.
+            _ => "IB/RoCE v1",
+        };
+        entry.kind = Some(kind.to_owned());
         Ok(Some(entry))
     }
 

@@ -438,7 +438,7 @@ fn a_device_of_iwarp_has_one_gid() {
     let id = hosts.routed(&hosts.client.channel().unwrap());
     assert_eq!(gids.len(), 1);
     assert_eq!(gids[0].gid, id.gids().unwrap().source);
-    assert_eq!(gids[0].kind, None);
+    assert_eq!(gids[0].kind.as_deref(), Some("IB/RoCE v1"));
 }
 
 #[test]
