@@ -11,8 +11,8 @@ use crate::id_state::Channel;
 /// [`EventChannel::next_event`](crate::EventChannel::next_event),
 /// [`try_next_event`](crate::EventChannel::try_next_event) or
 /// [`wait`](crate::EventChannel::wait), the one that waits or else the next one, returns
-/// [`Error::Woken`](crate::Error::Woken) before any event. Several wake-ups before that call count as one. A waker does not
-/// keep its channel open.
+/// [`Error::Woken`](crate::Error::Woken) before any event. Several wake-ups before that call count
+/// as one. A waker does not keep its channel open.
 #[derive(Clone)]
 pub struct Waker(Weak<Channel>);
 

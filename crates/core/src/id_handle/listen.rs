@@ -13,9 +13,9 @@ impl IdHandle {
     ///
     /// `backlog` is the maximum number of this listener's unread requests. On InfiniBand and
     /// RoCE the kernel silently drops further ones, and their senders try again after seconds;
-    /// on iWARP it rejects them (`ECONNRESET`). 0 and numbers above `net.rdma_ucm.max_backlog` (by default 1024) mean that maximum. An
-    /// unbound id is bound to `0.0.0.0` and a port that the kernel chooses. A second call
-    /// fails and changes the backlog nevertheless.
+    /// on iWARP it rejects them (`ECONNRESET`). 0 and numbers above `net.rdma_ucm.max_backlog` (by
+    /// default 1024) mean that maximum. An unbound id is bound to `0.0.0.0` and a port that the
+    /// kernel chooses. A second call fails and changes the backlog nevertheless.
     ///
     /// siw closes the TCP socket it listens on, without an event, if a TCP peer disconnects
     /// before siw has accepted its connection. Destroying the id then makes the kernel use

@@ -55,7 +55,8 @@ impl IdHandle {
     /// Sets how long the queue pair waits for an acknowledgement:
     /// 4.096 µs × 2^`exponent`, 0 without a limit. Takes effect when the queue pair moves
     /// to RTS. Set before the route is resolved on RoCE, it also determines how long
-    /// [`connect`](Self::connect) waits for the peer. Source: `rdma_set_option(3)`, IBTA Vol 1 §9.7.6.1.3.
+    /// [`connect`](Self::connect) waits for the peer. Source: `rdma_set_option(3)`, IBTA Vol 1
+    /// §9.7.6.1.3.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an exponent over 31. [`Error::Command`]:

@@ -9,7 +9,8 @@ impl RdmaListener {
     /// Whether [`accept`](Self::accept), and [`incoming`](Self::incoming), fail with
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) instead of waiting. The first time, the listener
     /// gets a [descriptor](Self::as_fd) of its own, which takes two. The streams that it accepts
-    /// wait, until [`RdmaStream::set_nonblocking`](super::RdmaStream::set_nonblocking) says otherwise.
+    /// wait, until [`RdmaStream::set_nonblocking`](super::RdmaStream::set_nonblocking) says
+    /// otherwise.
     ///
     /// # Errors
     /// Those of `eventfd(2)`, `epoll_create1(2)` and `epoll_ctl(2)`, for want of descriptors or

@@ -46,9 +46,9 @@ impl ListenerOptions {
     }
 
     /// How many requests the kernel keeps that nobody has read. On InfiniBand and RoCE it drops
-    /// further ones without a reply, on iWARP it rejects them. 0, the default, means the most the kernel allows (`net.rdma_ucm.max_backlog`,
-    /// 1024 unless changed); on iWARP that takes some memory and, on slow machines, some
-    /// milliseconds.
+    /// further ones without a reply, on iWARP it rejects them. 0, the default, means the most the
+    /// kernel allows (`net.rdma_ucm.max_backlog`, 1024 unless changed); on iWARP that takes some
+    /// memory and, on slow machines, some milliseconds.
     #[must_use]
     pub fn backlog(mut self, requests: u32) -> Self {
         self.config.backlog = requests;

@@ -70,7 +70,8 @@ by_mode! {
         ///
         /// It is closed for good when its device is removed, or the bond that has its address fails
         /// over to an interface with another link-layer address, or when a datagram cannot be sent,
-        /// as on rxe if the route to its destination has gone. Dropping it discards what is still to be sent.
+        /// as on rxe if the route to its destination has gone. Dropping it discards what is still
+        /// to be sent.
         #[doc(alias = "rsocket", alias = "SOCK_DGRAM")]
     }
     pub struct RdmaDatagram {

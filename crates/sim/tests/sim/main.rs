@@ -10,6 +10,7 @@ mod faults;
 mod ids;
 mod infiniband;
 mod invalid_requests;
+mod iwarp_queue_pairs;
 mod listening;
 mod migration;
 mod pair;

@@ -194,8 +194,9 @@ impl QpOptions {
     /// [`Error::InvalidInput`] for a type other than RC, UC and UD, for objects of another
     /// context, for another domain than that of the shared receive queue, or for a completion
     /// queue that is too small for it or serves as many queue pairs as it can;
-    /// [`Error::Map`] if a queue of the driver cannot be mapped; [`Error::Command`], with `EOPNOTSUPP` for a type that the device does not support
-    /// and `EINVAL` for capacities beyond its limits.
+    /// [`Error::Map`] if a queue of the driver cannot be mapped; [`Error::Command`], with
+    /// `EOPNOTSUPP` for a type that the device does not support and `EINVAL` for capacities beyond
+    /// its limits.
     #[doc(alias = "ibv_create_qp", alias = "rdma_create_qp")]
     #[doc(alias = "ibv_create_qp_ex", alias = "rdma_create_qp_ex")]
     pub fn create(&self, context: &Context) -> Result<QueuePair> {
