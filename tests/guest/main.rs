@@ -92,6 +92,7 @@ fn main() -> ExitCode {
         println!("the number of TCP retries cannot be set: {error}");
         return ExitCode::FAILURE;
     }
+    schedule::record_panics();
     let (trials, threads) = schedule::plan(suite::tests(&kernel));
     arguments.test_threads = arguments.test_threads.or(Some(threads));
     if trials.iter().all(|trial| arguments.is_filtered_out(trial)) {

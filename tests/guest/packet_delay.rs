@@ -1,10 +1,12 @@
-//! Delays for single packets of a connection.
+//! Delays and losses of single packets of a connection.
 //!
 //! Between its reply to a connect request and the moment it reads the connection's
 //! data, siw ignores data that arrives (`siw_accept`) until more does. A client that
 //! sends one message and waits for the answer, C or not, waits forever. In tests with
 //! such a client, the network delays that message, and nothing else, for longer than
-//! siw needs.
+//! siw needs. Where the test itself accepts, the network loses it until it has.
+
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use rdmacm_tests::{Site, Soft};
 
@@ -17,6 +19,8 @@ pub(crate) fn prepare() -> std::io::Result<()> {
     // The processor that empties a queue processes its packets, so two processors could
     // reorder a connection's end and its data. One processor receives everything.
     std::fs::write("/sys/class/net/lo/queues/rx-0/rps_cpus", "1")?;
+    // A lost message is repeated by itself, not with the end that follows it.
+    std::fs::write("/proc/sys/net/ipv4/tcp_retrans_collapse", "0")?;
     run("tc qdisc replace dev lo root handle 1: prio bands 5");
     run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
     run("tc qdisc replace dev lo parent 1:5 netem loss 100%");
@@ -58,16 +62,6 @@ pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
     }
 }
 
-/// Delays the end of each client's connection to this port, so that it arrives after a
-/// delayed first message.
-pub(crate) fn hold_back_ends(site: &Site, port: &str) {
-    if site.soft == Soft::Siw {
-        hold_back(&format!(
-            "match ip dport {port} 0xffff match u8 0x01 0x01 at 33"
-        ));
-    }
-}
-
 /// Delays siw's replies to requests for this port, and not the end of a connection that
 /// follows them.
 pub(crate) fn hold_back_answers(port: u16) {
@@ -78,29 +72,50 @@ pub(crate) fn hold_back_answers(port: u16) {
     ));
 }
 
-/// Drops TCP's SYN packets to a port of the site's IPv4 address, until dropped.
-pub(crate) struct LostRequests {
-    port: u16,
+/// Packets that the network loses until this is dropped; TCP repeats them.
+pub(crate) struct LostPackets {
+    /// The preference identifies the filter.
+    preference: u16,
 }
 
-impl LostRequests {
-    pub(crate) fn new(port: u16) -> Self {
-        // The preference identifies the filter. All filters have one: those that the kernel chooses
-        // go down from 49152, and may be a port.
+impl LostPackets {
+    /// TCP's SYN packets to a port of the site's IPv4 address.
+    pub(crate) fn requests(port: u16) -> Self {
+        Self::new(&format!(
+            "match ip dport {port} 0xffff match u8 0x02 0x12 at 33"
+        ))
+    }
+
+    /// The first message from each client of siw to this port.
+    pub(crate) fn first_messages(site: &Site, port: &str) -> Option<Self> {
+        let what = format!("match ip dport {port} 0xffff {FIRST_MESSAGE}");
+        (site.soft == Soft::Siw).then(|| Self::new(&what))
+    }
+
+    /// The end of the connection of each client of siw to this port.
+    pub(crate) fn ends(site: &Site, port: &str) -> Option<Self> {
+        let what = format!("match ip dport {port} 0xffff match u8 0x01 0x01 at 33");
+        (site.soft == Soft::Siw).then(|| Self::new(&what))
+    }
+
+    fn new(what: &str) -> Self {
+        // Above those of the delays. All filters have one: those that the kernel chooses go down
+        // from 49152.
+        static NEXT: AtomicU16 = AtomicU16::new(3);
+        let preference = NEXT.fetch_add(1, Ordering::Relaxed);
         run(&format!(
-            "tc filter add dev lo parent 1: pref {port} protocol ip u32 \
-             match ip protocol 6 0xff match ip dport {port} 0xffff \
-             match u8 0x02 0x12 at 33 flowid 1:5"
+            "tc filter add dev lo parent 1: pref {preference} protocol ip u32 \
+             match ip protocol 6 0xff {what} flowid 1:5"
         ));
-        Self { port }
+        Self { preference }
     }
 }
 
-impl Drop for LostRequests {
+impl Drop for LostPackets {
     fn drop(&mut self) {
         run(&format!(
             "tc filter del dev lo parent 1: pref {}",
-            self.port
+            self.preference
         ));
     }
 }

@@ -1,8 +1,9 @@
 //! Scheduling and timing of tests.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::num::NonZero;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,9 +40,10 @@ impl Planned {
             let _turn = Turn::take(when);
             let clock = Clock::start(measured);
             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                let reason = reason(panic.as_ref());
                 // Printed at once: the end of a long output may be cut off.
-                println!("failed {}: {}", clock.name, reason(panic.as_ref()));
-                resume_unwind(panic)
+                println!("failed {}: {reason}", clock.name);
+                Err(reason.into())
             })
         });
         Self { when, trial }
@@ -57,11 +59,27 @@ impl Planned {
     }
 }
 
-/// The reason why a test panicked, on one line.
+thread_local! {
+    /// Where this thread panicked last.
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps the place of each panic, which is not part of what is caught.
+pub(crate) fn record_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string);
+        PANICKED_AT.with_borrow_mut(|last| *last = place.unwrap_or_default());
+        print(panic);
+    }));
+}
+
+/// Where and why a test panicked, on one line.
 fn reason(panic: &dyn Any) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("no message").replace('\n', " | ")
+    let text = text.unwrap_or("no message").replace('\n', " | ");
+    PANICKED_AT.with_borrow(|place| format!("{place}: {text}"))
 }
 
 /// Orders the tests, and returns the number of threads: waiting tests have threads of

@@ -8,7 +8,7 @@ use rdmacm_verbs::QueuePair;
 
 use super::listening::wait_until_it_listens;
 use super::tool::Tool;
-use crate::packet_delay::{hold_back_ends, hold_back_first_messages};
+use crate::packet_delay::{LostPackets, hold_back_first_messages};
 use rdmacm_tests_macros::case;
 
 /// The tools.
@@ -37,6 +37,7 @@ fn accept(
         listener.local_addr().port().to_string(),
     );
     let arguments = ["-s", &address, "-p", &port];
+    let _until_accepted = LostPackets::first_messages(site, &port);
     let client = Tool::start(tool, &[&arguments, more].concat());
     let incoming = listener.accept(PATIENCE).unwrap();
     let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
@@ -68,7 +69,6 @@ fn its_server_answers(site: &Site) {
 #[case(needs(OneMessageTools))]
 fn its_client_is_answered(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    hold_back_first_messages(site, &listener.local_addr().port().to_string());
     let (connection, client) = accept(site, &listener, "rdma_client", &[]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     post_message(connection.queue_pair(), b"sixteen bytes of");
@@ -96,11 +96,11 @@ fn its_xserver_disconnects(site: &Site) {
 fn its_xclient_sends(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
-    hold_back_first_messages(site, &port);
-    // It disconnects when it has sent.
-    hold_back_ends(site, &port);
+    // It disconnects when it has sent: siw drops a message that it has not read by then.
+    let until_received = LostPackets::ends(site, &port);
     let (connection, client) = accept(site, &listener, "rdma_xclient", &["-c", "r"]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
+    drop(until_received);
     disconnect(&connection);
     let ended = client.finish();
     ended.assert_success();

@@ -14,7 +14,7 @@ use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
 
 use crate::child;
 use crate::connector::deadlines::absent_peer;
-use crate::packet_delay::LostRequests;
+use crate::packet_delay::LostPackets;
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
@@ -119,7 +119,7 @@ fn connects_among_signals() {
     SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     let to = listener.local_addr();
-    let lost = LostRequests::new(to.port());
+    let lost = LostPackets::requests(to.port());
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel);

@@ -35,7 +35,9 @@ pub(crate) struct Harness<'totals> {
     counted: usize,
     failed_before: usize,
     partial_line: Vec<u8>,
-    /// All other output, which contains the reasons of failures.
+    /// The test whose reason to fail is being read.
+    explained: Option<String>,
+    /// All other output.
     other_output: String,
 }
 
@@ -58,6 +60,7 @@ impl<'totals> Harness<'totals> {
             counted: 0,
             failed_before,
             partial_line: Vec::new(),
+            explained: None,
             other_output: String::new(),
         }
     }
@@ -78,7 +81,11 @@ impl<'totals> Harness<'totals> {
     }
 
     fn line(&mut self, text: &str) {
-        match Line::parse(text) {
+        let line = Line::parse(text);
+        if line != Line::Other {
+            self.explained = None;
+        }
+        match line {
             Line::Program(name) => {
                 self.close_program();
                 self.program = Some(Program {
@@ -100,7 +107,12 @@ impl<'totals> Harness<'totals> {
                 let name = self.named(self.prefix, name);
                 self.totals.record_time(&name, time);
             }
-            Line::Other => self.other_output += text,
+            Line::Reason(name) => self.explained = Some(self.named(self.prefix, name)),
+            Line::Failures => {}
+            Line::Other => match &self.explained {
+                Some(name) => self.totals.explain(name, text),
+                None => self.other_output += text,
+            },
         }
     }
 
@@ -261,6 +273,16 @@ mod tests {
             totals(output, non_zero_exit()),
             "1 passed, 1 failed, 0 skipped"
         );
+    }
+
+    #[test]
+    fn a_failure_keeps_the_reason_that_follows_the_results() {
+        let mut totals = Totals::default();
+        let mut harness = Harness::new(&mut totals, "guest/new", "first");
+        harness.read(b"running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n");
+        harness.read(b"---- b stdout ----\nit broke\n\nfailures:\n    b\n\n");
+        harness.close(non_zero_exit());
+        assert_eq!(totals.last_reason(), Some("it broke\n\n"));
     }
 
     #[test]

@@ -12,6 +12,10 @@ pub(crate) enum Line<'text> {
     Test { name: &'text str, outcome: Outcome },
     /// `took 1.234 s NAME`: how long a test ran.
     Took { name: &'text str, time: Duration },
+    /// `---- NAME ----` or `---- NAME stdout ----`: why this test failed follows.
+    Reason(&'text str),
+    /// `failures:`: the names of the tests that failed follow.
+    Failures,
     /// cargo starts a test program of this name.
     Program(&'text str),
     /// Anything else.
@@ -37,6 +41,7 @@ impl<'text> Line<'text> {
             .or_else(|| test(text))
             .or_else(|| program(text))
             .or_else(|| took(text))
+            .or_else(|| reason(text))
             .unwrap_or(Self::Other)
     }
 }
@@ -75,6 +80,14 @@ fn took(text: &str) -> Option<Line<'_>> {
     let (seconds, name) = text.strip_prefix("took ")?.split_once(" s ")?;
     let time = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
     Some(Line::Took { name, time })
+}
+
+fn reason(text: &str) -> Option<Line<'_>> {
+    if text == "failures:" {
+        return Some(Line::Failures);
+    }
+    let name = text.strip_prefix("---- ")?.strip_suffix(" ----")?;
+    Some(Line::Reason(name.strip_suffix(" stdout").unwrap_or(name)))
 }
 
 /// `Running unittests src/lib.rs (target/debug/deps/NAME-0123456789abcdef)` or
@@ -164,6 +177,15 @@ mod tests {
         for text in ["took long", "took -1 s a", "took NaN s a", "took 1 m a"] {
             assert_eq!(Line::parse(text), Line::Other, "{text}");
         }
+    }
+
+    #[test]
+    fn headings_of_reasons_are_parsed() {
+        for text in ["---- new/a::b ----\n", "---- new/a::b stdout ----\n"] {
+            assert_eq!(Line::parse(text), Line::Reason("new/a::b"), "{text}");
+        }
+        assert_eq!(Line::parse("failures:\n"), Line::Failures);
+        assert_eq!(Line::parse("---- new/a::b"), Line::Other);
     }
 
     #[test]

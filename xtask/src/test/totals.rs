@@ -51,6 +51,14 @@ impl Totals {
         });
     }
 
+    /// Adds a line to the reason of a failure that was counted before.
+    pub(crate) fn explain(&mut self, name: &str, line: &str) {
+        let mut latest = self.failures.iter_mut().rev();
+        if let Some(failure) = latest.find(|failure| failure.name == name) {
+            failure.reason += line;
+        }
+    }
+
     /// Counts the result of a step as one test.
     pub(crate) fn step(&mut self, name: &str, result: anyhow::Result<()>) {
         match result {
@@ -91,6 +99,12 @@ impl Totals {
     /// The times.
     pub(crate) const fn times(&self) -> &Times {
         &self.times
+    }
+
+    /// The reason of the latest failure.
+    #[cfg(test)]
+    pub(crate) fn last_reason(&self) -> Option<&str> {
+        self.failures.last().map(|failure| failure.reason.as_str())
     }
 
     /// The number of tests that passed.
