@@ -80,17 +80,15 @@ impl Readiness {
         if self.failure.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        self.take_known_failure()
+        Err(self.take_known_failure())
     }
 
+    /// `Interrupted` if another thread was faster: whoever reads events tries again.
     #[cold]
-    fn take_known_failure(&self) -> io::Result<()> {
+    fn take_known_failure(&self) -> io::Error {
         match self.failure.swap(0, Ordering::Relaxed) {
-            0 => Ok(()),
-            errno => {
-                let refused = io::Error::from_raw_os_error(errno);
-                Err(io::Error::other(Unopened(refused)))
-            }
+            0 => io::ErrorKind::Interrupted.into(),
+            errno => io::Error::other(Unopened(io::Error::from_raw_os_error(errno))),
         }
     }
 
