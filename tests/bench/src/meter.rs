@@ -1,9 +1,11 @@
 //! Marks what is measured in a workload.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
+use nix::unistd::{SysconfVar, sysconf};
 use rdmacm_init::bench::Measured;
 
 use crate::allocations;
@@ -46,12 +48,19 @@ impl Meter {
     }
 }
 
-/// How much of the process is in memory, by `/proc/self/status`; 0 if that cannot be read.
+/// How much of the process is in memory, by `/proc/self/statm`; 0 if that cannot be read. Makes the
+/// same calls as that of the C programs: a device that has waited for longer takes longer to begin.
 fn resident_bytes() -> i64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-    kib.map_or(0, |kib: i64| kib * 1024)
+    let mut text = [0; 128];
+    let file = File::open("/proc/self/statm");
+    let read = file.and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let text = str::from_utf8(&text[..read]).unwrap_or_default();
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<i64>().ok());
+    let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    pages.unwrap_or(0) * page_size.unwrap_or(0)
 }
 
 /// A system call that nothing else makes: the calls between two of them are the section's.

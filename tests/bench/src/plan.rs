@@ -157,12 +157,12 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Events, "event", 64)
         .on_one_device()
         .bare("bare-event"),
-    Measure::new(Group::Connections, "connect", 16).counts(StableCounts::Varying),
-    Measure::new(Group::Connections, "connect-messages", 16).counts(StableCounts::Varying),
-    Measure::new(Group::Connections, "connect-tokio", 16)
+    Measure::new(Group::Connections, "connect", 64).counts(StableCounts::Varying),
+    Measure::new(Group::Connections, "connect-messages", 64).counts(StableCounts::Varying),
+    Measure::new(Group::Connections, "connect-tokio", 64)
         .counts(StableCounts::Varying)
         .c(Some("connect")),
-    Measure::new(Group::Connections, "connect-64-at-once", 64)
+    Measure::new(Group::Connections, "connect-64-at-once", 256)
         .on_one_device()
         .slow(),
     Measure::new(Group::DataPath, "post-send", 256),
