@@ -39,8 +39,8 @@ pub(crate) async fn resolve(
     let id = managed.id();
     let family = target.destination.family();
     let source = config.source.address(event_loop.channel(), family);
-    let source = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
-    let source = source.or(target.source);
+    let chosen = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
+    let source = chosen.or(target.source);
 
     let stage = Stage::ResolveAddress;
     id.resolve_addr(source, target.destination, timeout(attempt))
@@ -49,8 +49,9 @@ pub(crate) async fn resolve(
 
     let stage = Stage::ResolveRoute;
     // A route that the kernel refuses is resolved like an unknown one.
-    let uses_known = !target.route.is_empty() && !shapes_route(options, target, id);
-    if !uses_known || id.set_ib_path(&target.route).is_err() {
+    let known = target.route_from(chosen);
+    let uses_known = !known.is_empty() && !shapes_route(options, target, id);
+    if !uses_known || id.set_ib_path(known).is_err() {
         id.resolve_route(timeout(attempt)).map_err(refused(stage))?;
     }
     wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;

@@ -36,7 +36,7 @@ impl ConnectTarget {
     /// The target of an address lookup; `None` if it has no destination.
     pub(crate) fn from_addr_info(info: &AddrInfo) -> Option<Self> {
         let known = info.reach.as_ref().map(Route::settable).unwrap_or_default();
-        let route = if known.is_empty() { &info.route } else { known };
+        let route = if known.is_empty() { given(info) } else { known };
         Some(Self {
             destination: info.destination?,
             source: info.source,
@@ -49,5 +49,30 @@ impl ConnectTarget {
 
     pub(crate) fn is_for(&self, qp_type: QpType) -> bool {
         self.qp_type.is_none_or(|known| known == qp_type)
+    }
+
+    /// The route from this source; empty if none is known.
+    pub(crate) fn route_from(&self, source: Option<CmAddr>) -> &[PathData] {
+        let is_its_source = match (source, self.source) {
+            (Some(chosen), Some(known)) => chosen.is_same_host(&known),
+            (chosen, _) => chosen.is_none(),
+        };
+        if is_its_source { &self.route } else { &[] }
+    }
+}
+
+/// The route that ibacm or the caller gave, unless it begins at another port than that which the
+/// kernel chose: it may reject the source that ibacm advises.
+fn given(info: &AddrInfo) -> &[PathData] {
+    let via = info
+        .reach
+        .as_ref()
+        .ok()
+        .and_then(|route| route.via.as_ref());
+    let begins_there = |path: &PathData| via.is_none_or(|via| path.record.sgid == via.source_gid);
+    if info.route.iter().all(begins_there) {
+        &info.route
+    } else {
+        &[]
     }
 }

@@ -335,6 +335,33 @@ fn the_source_is_an_address_of_the_device() {
     }
 }
 
+/// The routes of a list begin at the addresses that the kernel chose for it.
+#[test]
+fn a_source_of_the_callers_has_a_route_of_its_own() {
+    let fabric = Fabric::new();
+    let [server, client] = [7, 1].map(|last| {
+        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
+        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
+        fabric.host([one, other])
+    });
+    let host = client.clone();
+    let directory = Directory::new().channels(move || channel(&host).open());
+    let name = server.address().unwrap().to_string();
+    let found = directory.resolve(&*name, "7471", &Hints::rc()).unwrap();
+    let client = node(&client);
+    for device in ["rxe0", "rxe1"] {
+        let connector = Connector::new(&found).with_node(&client);
+        let resolved = connector.from_device(device).resolve().unwrap();
+        let source = resolved.local_addr().unwrap().ip().unwrap();
+        let path = resolved.id().path_records().unwrap()[0].record;
+        assert_eq!(
+            path.sgid.to_string(),
+            format!("::ffff:{source}"),
+            "{device}"
+        );
+    }
+}
+
 #[test]
 fn a_list_that_rdma_does_not_reach_has_the_reason() {
     for hosts in Hosts::each() {
