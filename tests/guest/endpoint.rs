@@ -224,6 +224,15 @@ fn objects_of_another_device_are_refused(site: &Site) {
     assert!(invalid(&error).to_string().contains("does not lead there"));
 }
 
+/// An address to connect to has a source as well.
+#[case]
+fn a_result_to_connect_to_is_not_listened_on(site: &Site) {
+    let (_listening, active) = listening(site, &options());
+    let error = ListeningEndpoint::bind(&active, &options()).unwrap_err();
+    assert_eq!(error.stage(), Stage::Listen);
+    assert!(error.to_string().contains("is passive"), "{error}");
+}
+
 #[case]
 fn a_request_is_refused(site: &Site) {
     let (listening, active) = listening(site, &options());

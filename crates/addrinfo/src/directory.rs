@@ -175,12 +175,15 @@ impl Directory {
     /// ports. The list is empty if there is no RDMA device.
     ///
     /// # Errors
-    /// Those of [`resolve`](crate::resolve).
+    /// Those of [`resolve`](crate::resolve); [`Error::Hints`] if the hints have a source.
     pub fn local<'name>(
         &self,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> Result<Vec<AddrInfo>> {
+        if hints.source.is_some() {
+            return Err(Error::Hints("the addresses of this machine have no source"));
+        }
         let hints = hints.clone().passive();
         let service = service.into();
         let kind = check(None, service.or(Some("0")), &hints)?;

@@ -1,10 +1,11 @@
 //! The addresses of this machine.
 
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::{Interface, Interfaces, if_nameindex, if_nametoindex};
+use nix::sys::socket::SockaddrStorage;
 use rdmacm_core::{CmAddr, RdmaDevice};
 
 use crate::error::{Error, NameError, Result};
@@ -18,6 +19,8 @@ pub struct LocalAddress {
     pub interface: String,
     /// The address, with port 0; a link-local one with its scope.
     pub address: SocketAddr,
+    /// How many of its leading bits are those of its subnet.
+    pub prefix_length: u32,
 }
 
 /// Every IP address of this machine's network interfaces, in the kernel's order,
@@ -57,20 +60,45 @@ impl LocalAddress {
         Ok(of_interface(interface_addresses()?, &name))
     }
 
+    /// Whether an address is in the subnet of this one.
+    #[must_use]
+    pub fn shares_subnet(&self, other: IpAddr) -> bool {
+        let common = match (self.address.ip(), other) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                (one.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            (IpAddr::V6(one), IpAddr::V6(other)) => {
+                (one.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            _ => return false,
+        };
+        common >= self.prefix_length
+    }
+
     fn read(entry: &InterfaceAddress) -> Option<Self> {
-        let address = entry.address.as_ref()?;
-        let v4 = address.as_sockaddr_in();
-        let v6 = address.as_sockaddr_in6();
-        let address = v4
-            .map(|v4| SocketAddrV4::new(v4.ip(), 0).into())
-            .or_else(|| v6.map(|v6| SocketAddrV6::new(v6.ip(), 0, 0, v6.scope_id()).into()))?;
+        let address = socket_addr(entry.address.as_ref()?)?;
+        let mask = entry.netmask.as_ref().and_then(socket_addr);
+        let prefix_length = match mask.map(|mask| mask.ip()) {
+            Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
+            Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
+            // It is a subnet of its own.
+            None => u128::BITS,
+        };
         // An IPv4 address has its label here, `eth0:1`; no interface has a colon in its name.
         let interface = entry.interface_name.split(':').next()?;
         Some(Self {
             interface: interface.to_owned(),
             address,
+            prefix_length,
         })
     }
+}
+
+fn socket_addr(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in();
+    let v6 = address.as_sockaddr_in6();
+    v4.map(|v4| SocketAddrV4::new(v4.ip(), 0).into())
+        .or_else(|| v6.map(|v6| SocketAddrV6::new(v6.ip(), 0, 0, v6.scope_id()).into()))
 }
 
 /// What a local name stands for.

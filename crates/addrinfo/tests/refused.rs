@@ -1,6 +1,8 @@
 //! What is refused before anything is asked: on any machine, RDMA or not.
 
-use rdmacm_addrinfo::{AddrInfoFlags, Error, Hints, NameError, allowed_qp_types, resolve};
+use rdmacm_addrinfo::{
+    AddrInfoFlags, Directory, Error, Hints, NameError, allowed_qp_types, resolve,
+};
 use rdmacm_core::{Family, PortSpace, QpType};
 
 const V4: ([u8; 4], u16) = ([10, 1, 0, 7], 7471);
@@ -34,6 +36,12 @@ fn the_family_flag_needs_a_family() {
 #[test]
 fn a_passive_resolution_has_no_destination() {
     is_contradiction(None, &Hints::rc().passive().destination(V4));
+}
+
+#[test]
+fn all_addresses_of_this_machine_are_of_no_source() {
+    let refused = Directory::new().local("7471", &Hints::rc().source(V4));
+    assert!(matches!(refused, Err(Error::Hints(_))), "{refused:?}");
 }
 
 #[test]

@@ -39,8 +39,10 @@ pub trait UcmaFile: fmt::Debug + Send + Sync {
     /// kernel's command blocks; `GET_EVENT` never blocks.
     ///
     /// # Errors
-    /// The kernel's error number, or [`io::ErrorKind::WriteZero`] if the file
-    /// accepted only a part of the command.
+    /// The kernel's error number, or [`io::ErrorKind::WriteZero`] if the file accepted only a part
+    /// of the command. `GET_EVENT` may also fail with [`io::ErrorKind::Interrupted`], after which
+    /// the caller repeats it, and with an error without a number if a descriptor to wait on could
+    /// not be opened before: a wrapper returns both as they are.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()>;
 
     /// Waits until an event or a notification may be available, a wake-up is

@@ -1,7 +1,7 @@
-//! The asynchronous types: those of the blocking ones, with `.await`. Instead of
-//! `set_nonblocking`, timeouts of streams and descriptors they have `try_`, `poll_` and readiness
-//! methods; `RdmaStream::shutdown` is `shut_down` here, as `AsyncWriteExt` has a `shutdown` of its
-//! own.
+//! The asynchronous types: the names of the blocking types, with `async` methods where those wait.
+//! Streams and listeners have no `set_nonblocking`, timeouts or descriptors here, but `try_` and
+//! `poll_` methods, `readable` and `writable`. `RdmaStream::shutdown` is `shut_down` here, because
+//! `AsyncWriteExt` has a `shutdown` of its own.
 //!
 //! Nothing here depends on a runtime: [`NodeOptions::runtime`] selects one, by the trait
 //! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the

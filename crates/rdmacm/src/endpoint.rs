@@ -6,7 +6,7 @@ use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
-use crate::data::open_context;
+use crate::data::{check_device, open_context};
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
@@ -16,7 +16,6 @@ mod completions;
 pub(crate) use completions::next_completion;
 
 const NOT_CONNECTED: &str = "endpoints are for reliable connections";
-const OTHER_DEVICE: &str = "the queue pair's objects are of a device that does not lead there";
 
 /// Refuses results that are not for reliable connections.
 pub(crate) fn check(info: &AddrInfo) -> Result<()> {
@@ -62,10 +61,7 @@ fn try_create(event_loop: &EventLoop, id: &IdHandle, options: &QpOptions) -> io:
     let queue_pair = match options.context() {
         None => options.create(&open_context(event_loop, device)?)?,
         Some(context) => {
-            let same = id.rdma_device()?;
-            if same.is_none_or(|device| device.name != context.device_name()) {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, OTHER_DEVICE));
-            }
+            check_device(id, context)?;
             options.create(context)?
         }
     };

@@ -253,6 +253,7 @@ mod tests {
             Cause::Deadline,
             Cause::Name(addrinfo::Error::Rdma(core::Error::Busy)),
             Cause::NoTarget,
+            Cause::OtherLink,
             Cause::NoAddress,
             Cause::NoSourceAddress("eth7".to_owned()),
             Cause::QueuePair(io::Error::other("none left")),

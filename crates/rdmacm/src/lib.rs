@@ -77,14 +77,14 @@
 //!
 //! | feature | |
 //! |---|---|
-//! | `verbs` (default) | messages, byte streams, one-sided access, datagrams and endpoints, on rxe and siw devices |
+//! | `verbs` (default) | messages, byte streams, one-sided access and endpoints on rxe and siw devices, datagrams on rxe |
 //! | `tokio` | `rdmacm::tokio`, the async types on tokio; enables `stream` |
 //! | `stream` | `futures_core::Stream` for `Listener::incoming` and `RdmaListener::incoming` |
 //! | `futures-io` | `futures_io`'s traits for byte streams on any runtime |
 //! | `hickory` | `addrinfo::HickoryResolver`, a name resolver in pure Rust |
 //! | `tracing` | spans and events for the crate `tracing` |
 //!
-//! Needs Linux 6.1 or newer.
+//! Needs Linux 6.1 or newer and Rust 1.85 or newer; queue pairs of siw need an x86 processor.
 
 #![cfg_attr(
     not(feature = "verbs"),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::stage::Stage;
 
-/// Whether and when to retry after a [transient failure](crate::Error::is_retryable): a peer
-/// that has not noticed the end of an earlier connection, is short of resources, does not
-/// listen yet or did not answer in time, or a name server that failed for now.
+/// Whether and when to retry after a [failure that may pass](crate::Error::is_retryable), such as
+/// a peer that has not noticed the end of an earlier connection, is short of resources or does not
+/// listen yet, or a name server that failed for now.
 ///
 /// Each attempt looks up the peer's name again, and so follows a changed entry of the name
 /// server. If that fails, or takes longer than a second, it tries the addresses that were found

@@ -17,7 +17,7 @@ pub enum How {
 ///
 /// A side that closes its sending direction tells the peer with [`Control::Shutdown`]; one
 /// that closes both, with [`Control::Disconnect`]. Closing only the receiving direction
-/// tells the peer nothing.
+/// sends nothing to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

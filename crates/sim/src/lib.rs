@@ -54,8 +54,8 @@
 //!   rxe and siw, that carry messages, reads, writes and, on RoCE, atomics: a [`Host`] is a
 //!   [`DeviceSource`](rdmacm_verbs::DeviceSource).
 //!
-//! Any program may use any port. A path that has migrated leaves no trace in the
-//! attributes of a queue pair.
+//! Ports below 1024 need no privilege. The attributes of a queue pair are the same after its path
+//! has migrated.
 //!
 //! # Failures
 //! [`Host`] has the failures of a machine: no link, no response, delay, lost messages

@@ -13,18 +13,21 @@ use crate::removal::Removals;
 pub(crate) struct CloseSignal {
     /// Readable once the context is closed.
     closed: EventFd,
-    /// The kernel's announcements of removed devices. `None` if the sandbox forbids them:
-    /// removal then shows in other errors, or not at all. In a network namespace of a user
-    /// namespace other than the initial one there are none (`uevent_net_init`).
+    /// The kernel's announcements of removed devices. `None` for a simulated device, and if the
+    /// sandbox forbids them: removal then shows in other errors, or not at all. In a network
+    /// namespace of a user namespace other than the initial one there are none
+    /// (`uevent_net_init`).
     removals: Option<Removals>,
 }
 
 impl CloseSignal {
-    pub(crate) fn new() -> Result<Self> {
+    /// `has_node`: whether the device is the kernel's. Nobody would read what it announces of
+    /// others, and a socket with unread announcements ends every wait at once.
+    pub(crate) fn new(has_node: bool) -> Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {
             closed: EventFd::from_flags(flags).map_err(wait_error)?,
-            removals: Removals::open().ok(),
+            removals: has_node.then(Removals::open).and_then(Result::ok),
         })
     }
 

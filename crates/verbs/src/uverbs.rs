@@ -413,7 +413,7 @@ impl Uverbs {
         if let Some(close_signal) = self.close_signal.get() {
             return Ok(close_signal);
         }
-        let created = CloseSignal::new()?;
+        let created = CloseSignal::new(self.node.is_some())?;
         let close_signal = self.close_signal.get_or_init(|| created);
         // The removal may have been announced before the socket was open: the kernel removes
         // the node before it announces that.

@@ -54,7 +54,7 @@ fn resident_bytes() -> i64 {
     let mut text = [0; 128];
     let file = File::open("/proc/self/statm");
     let read = file.and_then(|mut file| file.read(&mut text)).unwrap_or(0);
-    let text = str::from_utf8(&text[..read]).unwrap_or_default();
+    let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
     let pages = text
         .split(' ')
         .nth(1)

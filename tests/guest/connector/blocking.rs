@@ -1,10 +1,12 @@
 //! Connecting and accepting with blocking calls.
 
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use rdmacm::addrinfo::LocalAddress;
-use rdmacm::core::{Error, EventKind, IdHandle, RejectReason};
+use rdmacm::core::{Error, EventChannel, EventKind, IdHandle, PortSpace, RejectReason};
 use rdmacm::{Cause, CmConnection, Connector, Listener, Node, RetryPolicy, Stage};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
@@ -283,6 +285,45 @@ fn an_interface_has_alternative_names_and_labels(site: &Site) {
         let found = LocalAddress::of_interface(name).unwrap();
         assert!(found.iter().any(|one| one.address.ip() == labelled));
     }
+}
+
+#[case(alone)]
+fn the_source_is_of_the_destinations_subnet(site: &Site) {
+    let link = Link::new(site);
+    let subnet = [1, 2].map(|last| IpAddr::from([192, 168, 200, last]));
+    for address in subnet {
+        run(&format!("ip addr add {address}/24 dev {}", link.netdev));
+    }
+    // The kernel adds their GIDs a little later.
+    let channel = EventChannel::open().unwrap();
+    let has_gid = |address| {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.bind((address, 0)).is_ok()
+    };
+    let until = Instant::now() + PATIENCE;
+    while !subnet.into_iter().all(has_gid) {
+        assert!(Instant::now() < until);
+        thread::yield_now();
+    }
+    let connector = || Connector::new((subnet[1], 7)).deadline(PATIENCE);
+    for connector in [
+        connector().from_interface(&link.netdev),
+        connector().from_device(&link.device),
+    ] {
+        let source = connector.resolve().unwrap().local_addr().unwrap();
+        assert!(subnet.contains(&source.ip().unwrap()), "{source}");
+    }
+}
+
+#[case]
+fn a_source_on_another_link_is_refused(_: &Site) {
+    let on =
+        |scope_id| SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7), 7, 0, scope_id);
+    let error = Connector::new(SocketAddr::from(on(2)))
+        .from_address(on(3))
+        .resolve();
+    let error = error.unwrap_err();
+    assert!(matches!(error.cause(), Cause::OtherLink), "{error}");
 }
 
 #[case]

@@ -20,7 +20,7 @@ const MAX_BUSY_WRITE: usize = 4096;
 
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
-    /// end of the stream; closing the direction of reading tells the peer nothing. Never waits.
+    /// end of the stream; closing the direction of reading sends nothing to the peer. Never waits.
     ///
     /// Wakes threads that wait to read or write: in a direction that is closed, reads return 0 bytes
     /// and writes fail with [`BrokenPipe`](io::ErrorKind::BrokenPipe).

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_addrinfo::{self as addrinfo, Directory, Hints, parse_numeric};
-use rdmacm_core::{Deadline, QpType, QueuePair};
+use rdmacm_core::{CmAddr, Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
 use super::race::race;
-use super::{ConnectConfig, ConnectTarget, Routed, handshake, resolve};
+use super::{ConnectConfig, ConnectTarget, Routed, SourceAddress, handshake, resolve};
 use crate::attempt::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
@@ -93,7 +93,7 @@ impl ConnectAttempts<'_> {
                     [only] => start(only).await,
                     all => {
                         let attempts = all.iter().map(|target| Box::pin(start(target)));
-                        let outcome = race(event_loop, config.stagger, attempts).await;
+                        let outcome = race(event_loop, self.stagger(all), attempts).await;
                         outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
                     }
                 },
@@ -115,6 +115,23 @@ impl ConnectAttempts<'_> {
             slept.map_err(|error| whole.fail(Stage::Connect, error))?;
             last_error = Some(error);
         }
+    }
+
+    /// The delay between the addresses. From a port of the caller's, each waits until the one
+    /// before has failed: the kernel gives a port of an address to one id at a time.
+    fn stagger(&self, targets: &[ConnectTarget]) -> Duration {
+        let has_port = |source: CmAddr| source.port() != 0;
+        let is_fixed = match self.config.source {
+            SourceAddress::ByRoute => {
+                let mut sources = targets.iter().filter_map(|target| target.source);
+                sources.any(has_port)
+            }
+            _ => self.config.source.has_port(),
+        };
+        if is_fixed && !self.config.options.reuse_addr {
+            return Duration::MAX;
+        }
+        self.config.stagger
     }
 
     /// Looks up the peer's addresses: before each attempt, because they may have changed. If

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::Routed;
-use super::resolve::next_event;
+use super::resolve::cm_event;
 use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
@@ -72,7 +72,12 @@ async fn complete(
     queue_pair: &dyn QueuePair,
 ) -> Result<Event> {
     loop {
-        let event = next_event(attempt, managed).await;
+        let queued = managed.next(attempt.until).await;
+        if let Ok(QueuedEvent::CommandFailed(_)) = &queued {
+            // `CONNECT` has returned, so destroying the id does not block. Its port is free then.
+            managed.set_in_handshake(false);
+        }
+        let event = queued.map_err(Cause::from).and_then(cm_event);
         let event = event.map_err(|cause| attempt.fail_on(managed.id(), STAGE, cause))?;
         match event.kind() {
             EventKind::ConnectResponse => {

@@ -55,6 +55,18 @@ impl Peer {
         }
     }
 
+    /// Without native InfiniBand addresses, unless there are no others.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn with_ip_addresses(&self) -> Self {
+        let has_ip = |target: &&ConnectTarget| target.destination.ip().is_some();
+        match self {
+            Self::Targets(targets) if targets.iter().any(|target| has_ip(&target)) => {
+                Self::Targets(targets.iter().filter(has_ip).cloned().collect())
+            }
+            _ => self.clone(),
+        }
+    }
+
     fn parse(text: &str) -> Self {
         let invalid = || Self::Invalid(text.to_owned());
         let Some((node, service)) = text.rsplit_once(':') else {

@@ -37,9 +37,10 @@ pub(crate) async fn resolve(
     let managed = options.create(event_loop, EventQueue::new());
     let managed = managed.map_err(refused(Stage::Bind))?;
     let id = managed.id();
-    let family = target.destination.family();
-    let source = config.source.address(event_loop.channel(), family);
-    let chosen = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
+    let chosen = config
+        .source
+        .address(event_loop.channel(), target.destination);
+    let chosen = chosen.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
     let source = chosen.or(target.source);
 
     let stage = Stage::ResolveAddress;
@@ -99,9 +100,13 @@ pub(crate) async fn wait_for_event(
     }
 }
 
-/// The next event. A command on the blocking executor that was refused is a failure.
-pub(super) async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Event, Cause> {
-    match id.next(attempt.until).await? {
+async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Event, Cause> {
+    cm_event(id.next(attempt.until).await?)
+}
+
+/// The event. A command on the blocking executor that was refused is a failure.
+pub(super) fn cm_event(queued: QueuedEvent) -> Result<Event, Cause> {
+    match queued {
         QueuedEvent::Cm(event) => Ok(event),
         QueuedEvent::CommandFailed(Some(error)) => Err(error.into()),
         QueuedEvent::CommandFailed(None) => Err(Cause::CommandDropped),

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_core::DeviceId;
+use rdmacm_core::{DeviceId, IdHandle};
 use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
 
 use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
+
+const OTHER_DEVICE: &str = "the queue pair's objects are of a device that does not lead there";
 
 /// The devices that an event loop has open. A device is open for as long as a queue pair
 /// uses it, so that an idle event loop does not keep one from being removed.
@@ -97,6 +100,15 @@ pub(crate) fn open_context(event_loop: &EventLoop, id: DeviceId) -> Result<Conte
         .open(id)
 }
 
+/// Refuses a context of another device than the id's. Also if the kernel names no device: it would
+/// accept a queue pair of any.
+pub(crate) fn check_device(id: &IdHandle, context: &Context) -> io::Result<()> {
+    match id.rdma_device()? {
+        Some(device) if device.name == context.device_name() => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, OTHER_DEVICE)),
+    }
+}
+
 impl OpenDevice {
     /// The device that an id is attached to, in the event loop that watches it.
     ///
@@ -110,20 +122,26 @@ impl OpenDevice {
         Self::add(event_loop, &devices, id, open_context(event_loop, id)?)
     }
 
-    /// The device of a context that is open already.
+    /// The device of a context that is open already, to which the id is attached as well.
     ///
     /// # Errors
-    /// Those of watching its completion channel.
+    /// `InvalidInput` if it is another device than the id's; those of watching its completion
+    /// channel.
     pub(crate) fn with_context(
         event_loop: &Arc<EventLoop>,
-        id: DeviceId,
+        id: &IdHandle,
+        device: DeviceId,
         context: &Context,
-    ) -> Result<Arc<Self>> {
+    ) -> io::Result<Arc<Self>> {
         let devices = event_loop.extensions().get_or_default::<OpenDevices>();
-        if let Some(open) = devices.find(|device| device.context == *context) {
-            return Ok(open);
+        let open = devices.find(|open| open.context == *context);
+        if open.as_ref().is_none_or(|open| open.id != device) {
+            check_device(id, context)?;
         }
-        Self::add(event_loop, &devices, id, context.clone())
+        match open {
+            Some(open) => Ok(open),
+            None => Ok(Self::add(event_loop, &devices, device, context.clone())?),
+        }
     }
 
     fn add(

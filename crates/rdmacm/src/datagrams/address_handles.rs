@@ -18,6 +18,8 @@ const MAX_HANDLES: usize = 256;
 /// After this time a handle is made again: an address may have moved from this host or to it, and
 /// rxe decides by the link-layer address in the handle whether a datagram leaves the host.
 const MAX_AGE: Duration = Duration::from_secs(60);
+/// When the neighbour of an older one is looked up again after a caller's deadline has ended that.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// The fields of an address, without padding.
 type Key = ([u8; 16], u32, [u8; 8], u16);
@@ -56,7 +58,16 @@ impl AddressHandles {
                 match (lookup.finish(attempt).await, former) {
                     (Ok(()), _) => {}
                     // A host that is silent for a moment is sent to as before.
-                    (Err(_), Some((handle, _))) => return Ok(self.keep(key, handle, now)),
+                    (Err(Cause::Event(_)), Some((handle, _))) => {
+                        return Ok(self.keep(key, handle, now));
+                    }
+                    // The caller's time was too short to know: asked again soon.
+                    (Err(_), Some((handle, _))) => {
+                        let soon = now
+                            .checked_sub(MAX_AGE.saturating_sub(RETRY))
+                            .unwrap_or(now);
+                        return Ok(self.keep(key, handle, soon));
+                    }
                     (Err(cause), None) => return Err(cause),
                 }
             }

@@ -44,8 +44,13 @@ pub enum Cause {
     Name(addrinfo::Error),
     /// There is no address to connect to: a list was empty, or had none for this type of queue
     /// pair.
-    #[error("no address to connect to: the list is empty, or for another type of queue pair")]
+    #[error(
+        "no address to connect to: the list is empty, passive, or for another type of queue pair"
+    )]
     NoTarget,
+    /// The source and the destination are link-local addresses of different links.
+    #[error("the source is on another link than the destination")]
+    OtherLink,
     /// RDMA reaches none of the addresses of a list, the first one for this reason.
     #[error("RDMA does not reach the address: {0}")]
     Unreachable(addrinfo::Unreachable),

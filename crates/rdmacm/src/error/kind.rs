@@ -36,7 +36,8 @@ impl Error {
 
     /// Whether the peer cannot be reached or does not answer: no route, no RDMA device that
     /// serves it, no neighbour, no reply to the connect request. If the kernel's timeout passed,
-    /// [`is_timeout`](Self::is_timeout) is true as well.
+    /// [`is_timeout`](Self::is_timeout) is true as well; if the caller's deadline passed before,
+    /// only that is.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match &self.0.cause {
@@ -95,9 +96,10 @@ impl Error {
     }
 
     /// Whether the same call may succeed a little later: the peer has not noticed that an
-    /// earlier connection was closed (stale), is short of resources, did not answer in
-    /// time, or does not listen yet; this side's network interface failed over meanwhile; or
-    /// the name server failed temporarily, or there were too many lookups or threads.
+    /// earlier connection was closed (stale), is short of resources, did not answer until the
+    /// kernel gave up, or does not listen yet; there is no route, neighbour or RDMA device on the
+    /// way for now; the source port is taken; this side's network interface failed over meanwhile;
+    /// or the name server failed temporarily, or there were too many lookups or threads.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         if let Some(reason) = self.reject_reason() {
@@ -201,6 +203,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
         | Cause::NoTarget
+        | Cause::OtherLink
         | Cause::NotAPeerAddress
         | Cause::NotMapped
         | Cause::NoMapEntry

@@ -150,8 +150,8 @@ impl EventLoop {
             ControlFlow::Break(())
         };
         if let Poll::Ready(Err(error)) = reactor.poll_read(&mut context, &mut read) {
-            // Without a number if the runtime has shut down. Then its timer is of no use either:
-            // all waiters learn of the failure.
+            // Without a number if the runtime has shut down, whose timers panic: all waiters learn
+            // of the failure.
             let errno = error.raw_os_error().unwrap_or(libc::ECANCELED);
             self.fail(rdmacm_core::Error::Wait { errno });
         } else {

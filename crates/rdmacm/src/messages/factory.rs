@@ -48,7 +48,7 @@ impl QueuePairFactory for MessageQueuePairFactory {
         let event_loop = event_loop.ok_or(io::ErrorKind::NotConnected)?;
         let device = match &self.options.protection_domain {
             None => OpenDevice::open(&event_loop, device)?,
-            Some(domain) => OpenDevice::with_context(&event_loop, device, domain.context())?,
+            Some(domain) => OpenDevice::with_context(&event_loop, id, device, domain.context())?,
         };
         let (options, now) = (self.options.clone(), event_loop.now());
         Ok(MessageQueuePair::new(&device, QpType::RC, options, now)?)

@@ -99,8 +99,10 @@ impl MessageOptions {
     /// often as [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after
     /// a multiple of [`ack_timeout`](crate::Connector::ack_timeout). Seven retries mean
     /// no limit on rxe (`rxe_completer`), so with this option either side uses six, whatever
-    /// the peer has asked for. On
-    /// iWARP, TCP gives up after some 15 minutes by default (`net.ipv4.tcp_retries2`).
+    /// the peer has asked for. An `ack_timeout` of 0 means no limit either, with which a dead peer
+    /// is not detected. On iWARP, TCP gives up after some 15 minutes by default
+    /// (`net.ipv4.tcp_retries2`); the interval of an accepting side should be longer than a
+    /// handshake takes, for what it sends too early may end it.
     #[must_use]
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
@@ -123,7 +125,9 @@ impl MessageOptions {
     /// Registers memory in this protection domain, so that several connections share
     /// memory, and that memory can be exposed before a peer is accepted:
     /// [`Incoming::protection_domain`](crate::Incoming::protection_domain) makes one on the
-    /// peer's device. Every peer of the domain reaches the memory that is exposed in it.
+    /// peer's device. A domain of another device than the one that leads to the peer fails at
+    /// [`Stage::QueuePair`](crate::Stage::QueuePair). Every peer of the domain reaches the memory
+    /// that is exposed in it.
     #[must_use]
     #[doc(alias = "ibv_pd")]
     pub fn protection_domain(mut self, domain: &ProtectionDomain) -> Self {

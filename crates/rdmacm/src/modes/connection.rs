@@ -178,7 +178,8 @@ impl Connection {
     }
 
     /// Registers `length` zeros that the peer may access as `access` says, once it knows
-    /// [`RemoteAccessRegion::remote`], from a message for example.
+    /// [`RemoteAccessRegion::remote`], from a message for example. siw does not check the right to
+    /// read: there, every peer that knows the key can also read.
     ///
     /// ```no_run
     /// # fn example(connection: &rdmacm::Connection) -> Result<(), Box<dyn std::error::Error>> {
@@ -236,8 +237,10 @@ impl Connection {
         StopHandle::new(self.inner.established().id.queue())
     }
 
-    /// The next message, if one has arrived; `None` if none has, and after the orderly end, which
-    /// [`closed`](Self::closed) with a deadline of zero tells apart.
+    /// The next message, if one has arrived; `None` if none has arrived yet, and after the orderly
+    /// end. [`closed`](Self::closed) with a deadline of zero distinguishes them: it returns the
+    /// reason if the connection is closed, and [`Cause::Deadline`](crate::Cause::Deadline) if it
+    /// is open.
     ///
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline. That the connection was closed
@@ -268,8 +271,8 @@ impl Connection {
     waits! {
         /// Sends a copy of a message, which may be empty. Waits while as many requests are
         /// in flight as [`MessageOptions::sends`] allows, but not until the message has
-        /// arrived: later calls report that one was lost, of which [`flush`](Self::flush) and
-        /// [`close`](Self::close) wait for it.
+        /// arrived. If it is lost, a later call returns the error; [`flush`](Self::flush) and
+        /// [`close`](Self::close) wait until the outcome is known.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.
         }

@@ -12,7 +12,7 @@ use crate::retry::RetryPolicy;
 use crate::stage::Stage;
 
 by_mode! {
-    /// How to connect: the peer, the source, what to tell the peer, the deadline and retries.
+    /// How to connect: the peer, the source, the private data, the deadline and retries.
     ///
     /// Connecting resolves the name, tries the addresses in the system's order (the next one
     /// [`STAGGER`](crate::STAGGER) after the one before, or as soon as that one fails; the first
@@ -113,7 +113,11 @@ impl Connector {
         self
     }
 
-    /// Connects from this address of this host. The kernel chooses the port if it is 0.
+    /// Connects from this address of this host. The kernel chooses the port if it is 0. From a port
+    /// that the caller chooses, the addresses of the peer are tried in turn, the next one when the
+    /// one before has failed ([`RetryPolicy::attempt_limit`] bounds that), unless
+    /// [`reuse_addr`](Self::reuse_addr) is set. On iWARP the port stays taken until the kernel
+    /// gives up a silent peer, which takes up to two minutes.
     /// Addresses of another address family cannot be reached from it.
     #[must_use]
     #[doc(alias = "rdma_bind_addr")]
@@ -123,7 +127,7 @@ impl Connector {
     }
 
     /// Connects from an address of this network interface, by its name or an alternative name of
-    /// up to 15 bytes.
+    /// up to 15 bytes: one of the destination's subnet, if there is one.
     #[must_use]
     pub fn from_interface(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Interface(name.into());
@@ -131,7 +135,7 @@ impl Connector {
     }
 
     /// Connects from an address that this RDMA device serves, those of VLANs and bonds on top of
-    /// its network interface included. Finding it takes at most a few commands for each address of
+    /// its network interface included: one of the destination's subnet, if there is one. Finding it takes at most a few commands for each address of
     /// this host.
     #[must_use]
     pub fn from_device(mut self, name: impl Into<String>) -> Self {

@@ -199,7 +199,9 @@ impl DatagramSocket {
     waits_on_node! {
         /// Resolves a peer, by name or address, to the address of its datagrams, and opens a
         /// socket on the device that leads there. The peer's addresses are tried as
-        /// [`Connector`](super::Connector) tries them; the first one that replies counts.
+        /// [`Connector`](super::Connector) tries them; the first one that replies counts. Of the
+        /// results of an address lookup, the socket takes neither the port of the source nor the
+        /// port space, which is an option of its own.
         awaited {
             /// Dropping the future cancels it.
         }

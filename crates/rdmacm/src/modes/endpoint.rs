@@ -114,8 +114,7 @@ impl Endpoint {
         }
     }
 
-    /// The same of a peer that is resolved already, by a [`Connector`] with options of the
-    /// caller's.
+    /// As [`new`](Self::new), for a peer that a [`Connector`] has resolved.
     ///
     /// # Errors
     /// [`Stage::QueuePair`].
@@ -127,7 +126,7 @@ impl Endpoint {
         })
     }
 
-    /// The same of a connect request that a [`Listener`](super::Listener) has received.
+    /// As [`new`](Self::new), for a connect request that a [`Listener`](super::Listener) has received.
     ///
     /// # Errors
     /// [`Stage::QueuePair`]; the peer is rejected then.

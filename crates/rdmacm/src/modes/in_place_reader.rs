@@ -29,8 +29,7 @@ impl OwnedReadHalf {
     /// the memory into which the peer writes. Their memory is free for the peer once they are
     /// consumed.
     ///
-    /// Buffered reading without this is the business of [`BufReader`](std::io::BufReader) and
-    /// its likes.
+    /// For buffered reading with a copy, use [`BufReader`](std::io::BufReader).
     ///
     /// # Safety
     /// As long as the reader exists, the peer keeps to the protocol: it does not write to bytes

@@ -65,19 +65,18 @@ by_mode! {
     }
 }
 
-const NO_SOURCE: &str = "a result to listen on has a source";
+const NOT_PASSIVE: &str = "a result to listen on is passive: it has a source and no destination";
 
 impl ListeningEndpoint {
     /// Listens on the source of a passive result of [`addrinfo`](crate::addrinfo).
     ///
     /// # Errors
     /// [`Stage::QueuePair`] for a result that is not of reliable connections; [`Stage::Listen`]
-    /// for one without a source; those of [`Listener::bind`].
+    /// for one that is not passive; those of [`Listener::bind`].
     pub fn bind(info: &AddrInfo, options: &QpOptions) -> Result<Self> {
         check(info)?;
-        let source = info
-            .source
-            .ok_or_else(|| refused(Stage::Listen, NO_SOURCE))?;
+        let source = info.source.filter(|_| info.destination.is_none());
+        let source = source.ok_or_else(|| refused(Stage::Listen, NOT_PASSIVE))?;
         let listener = Listener::options().port_space(info.port_space);
         Ok(Self::with_listener(listener.bind(source)?, options))
     }

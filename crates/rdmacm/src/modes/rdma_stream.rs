@@ -37,8 +37,8 @@ by_mode! {
         ///
         /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another
         /// one writes. Each direction has a lock of its own. A read takes that of writes only to
-        /// tell the peer of free memory, which is once for half of the receive buffer, and to
-        /// handle what the peer tells.
+        /// announce free memory to the peer, which is once for half of the receive buffer, and to
+        /// handle what the peer announces.
     }
     awaited {
         /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with

@@ -12,7 +12,7 @@ use crate::stream::{SendSlot, StreamHandle};
 
 /// The half of a stream that reads, see [`RdmaStream::into_split`].
 ///
-/// Dropping it tells the peer nothing. The stream is closed with its other half.
+/// Dropping it sends nothing to the peer. The stream is closed with its other half.
 #[derive(Debug)]
 pub struct OwnedReadHalf {
     pub(super) inner: Arc<StreamHandle>,

@@ -103,14 +103,15 @@ pub(crate) async fn bind_for(
         options: sizes.config().id,
         ..ConnectConfig::default()
     };
+    let peer = peer.0.with_ip_addresses();
     let attempts = ConnectAttempts {
         event_loop,
         directory,
-        peer: &peer.0,
+        peer: &peer,
         config: &config,
     };
     let routed = attempts.resolve().await?;
-    let attempt = Attempt::until(event_loop, config.deadline, peer.0.target());
+    let attempt = Attempt::until(event_loop, config.deadline, peer.target());
     let failed = |cause: Cause| attempt.fail(Stage::Bind, cause);
     let id = routed.id.id();
     let address = |address: rdmacm_core::Result<Option<CmAddr>>| {

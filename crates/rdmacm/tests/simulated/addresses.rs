@@ -279,6 +279,31 @@ fn the_limit_of_an_attempt_is_that_of_each_address() {
     }
 }
 
+/// The kernel gives a port of an address to one id at a time.
+#[test]
+fn addresses_are_tried_in_turn_from_a_port_of_the_callers() {
+    for two in TwoAddresses::each() {
+        let source = SocketAddr::from((two.hosts.client.address().unwrap(), 5000));
+        let reach_other = || {
+            let server = two.serve_other();
+            let connector = Connector::new("storage-7:7471").with_node(&two.client);
+            let connector = connector.from_address(source);
+            let connector = connector.retry(RetryPolicy::never().attempt_limit(3 * STAGGER));
+            let connection = connector.connect_with(&two.hosts.client_pairs).unwrap();
+            assert_eq!(connection.local_addr().unwrap(), source.into());
+            let other = SocketAddr::from((two.other.address().unwrap(), PORT));
+            assert_eq!(connection.peer_addr().unwrap(), other.into());
+            drop(connection);
+            two.hosts.assert_client_is_clean();
+            server.stop();
+        };
+        // The first host has no listener, and then no link.
+        reach_other();
+        two.hosts.server.set_link_up(two.hosts.device(), false);
+        reach_other();
+    }
+}
+
 #[test]
 fn lost_messages_delay_connections() {
     for seed in 0..12 {

@@ -5,6 +5,7 @@ use std::thread;
 use rdmacm::core::{AccessFlags, ConnParam};
 use rdmacm::verbs::{RemoteMemory, WcStatus};
 use rdmacm::{Cause, Connector, Listener, MessageOptions, Stage};
+use rdmacm_sim::{Adapter, Fabric};
 
 use super::{Hosts, SECOND, node};
 
@@ -220,6 +221,41 @@ fn memory_is_exposed_before_the_first_client() {
         });
         let read = near.read(near.allocate(16).unwrap(), table.remote());
         assert_eq!(read.unwrap()[..], *b"before any peer.");
+    }
+}
+
+/// The kernel would accept its queue pair, which could not carry anything.
+#[test]
+fn a_domain_of_another_device_is_refused() {
+    let fabric = Fabric::new();
+    let [server, client] = [7, 1].map(|last| {
+        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
+        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
+        fabric.host([one, other])
+    });
+    let (server, client) = (node(&server), node(&client));
+    let devices = client.rdma_devices().unwrap();
+    let other = devices.iter().find(|device| device.name == "rxe1");
+    let domain = client.protection_domain(other.unwrap()).unwrap();
+    let options = MessageOptions::new().protection_domain(&domain);
+    let listener = Listener::options().with_node(&server);
+    let listener = listener.bind(([10, 1, 0, 7], OTHER_PORT)).unwrap();
+    let connector = Connector::new(listener.local_addr()).with_node(&client);
+    let from_first = connector.clone().from_device("rxe0");
+    let error = from_first.connect_messages(options.clone()).unwrap_err();
+    assert_eq!(error.stage(), Stage::QueuePair);
+    assert!(error.to_string().contains("does not lead there"), "{error}");
+    for (options, device) in [(options, "rxe1"), (MessageOptions::new(), "rxe0")] {
+        let near = thread::scope(|scope| {
+            let accepting = scope.spawn(|| listener.accept(None).unwrap().accept().unwrap());
+            let connector = connector.clone().from_device(device);
+            let near = connector.connect_messages(options).unwrap();
+            near.send(b"arrives").unwrap();
+            let far = accepting.join().unwrap();
+            assert_eq!(far.receive().unwrap().unwrap()[..], *b"arrives");
+            near
+        });
+        assert_eq!(near.protection_domain().context().device_name(), device);
     }
 }
 
