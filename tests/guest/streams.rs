@@ -56,10 +56,22 @@ impl Pair {
         Self::by(&RdmaListener::new(listener, server.clone()), client)
     }
 
+    /// A pair of which both sides are of one node.
+    pub(crate) fn on(site: &Site, node: &Node) -> Self {
+        let listener = Listener::options().with_node(node).bind(site.v4(0));
+        let listener = RdmaListener::new(listener.unwrap(), StreamOptions::new());
+        let connector = Connector::new(listener.local_addr().unwrap()).with_node(node);
+        Self::connect(&listener, connector, &StreamOptions::new())
+    }
+
     /// A pair by a listener that is bound to an address.
     pub(crate) fn by(listener: &RdmaListener, client: &StreamOptions) -> Self {
-        let address = listener.local_addr().unwrap();
-        let connector = Connector::new(address).deadline(PATIENCE);
+        let connector = Connector::new(listener.local_addr().unwrap());
+        Self::connect(listener, connector, client)
+    }
+
+    fn connect(listener: &RdmaListener, connector: Connector, client: &StreamOptions) -> Self {
+        let connector = connector.deadline(PATIENCE);
         let pair = thread::scope(|scope| {
             let client = scope.spawn(|| connector.connect_stream(client.clone()).unwrap());
             let (server, _) = listener.accept().unwrap();

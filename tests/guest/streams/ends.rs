@@ -10,27 +10,37 @@ use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::Pair;
-use super::rsocket_calls::client;
+use super::rsocket_calls::{client, server};
 use super::rstream::expect_end;
 use crate::c_tools::tool::Tool;
 use crate::rdma_core::RdmaCore;
 
 /// More than fits into the buffers.
 const LENGTH: usize = 1 << 20;
+/// Less than a buffer holds.
+const SHORT: usize = 256;
 
 fn content() -> Vec<u8> {
     (0..=255).cycle().take(LENGTH).collect()
 }
 
-/// Clients that execute a command with as many bytes, and streams to them.
-fn clients(site: &Site, command: &str) -> impl Iterator<Item = (Tool, RdmaStream)> {
-    let start = move |one| client(site, one, command, LENGTH, StreamOptions::new());
-    RdmaCore::preloaded_since(0).map(start)
+/// Clients and servers that execute a command with as many bytes, and streams to them.
+fn peers(site: &Site, command: &str, length: usize) -> impl Iterator<Item = (Tool, RdmaStream)> {
+    let starts = [false, true];
+    let each = RdmaCore::preloaded_since(0).flat_map(move |one| starts.map(|serves| (one, serves)));
+    each.map(move |(one, serves)| {
+        let options = StreamOptions::new();
+        if serves {
+            server(site, one, command, &[length], &options)
+        } else {
+            client(site, one, command, length, options)
+        }
+    })
 }
 
 #[case(needs(Preloaded))]
 fn it_goes_on_sending_when_this_side_has_ended(site: &Site) {
-    for (client, mut stream) in clients(site, "answers") {
+    for (peer, mut stream) in peers(site, "answers", LENGTH) {
         stream.write_all(&content()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let error = stream.write(b"more").unwrap_err();
@@ -38,56 +48,59 @@ fn it_goes_on_sending_when_this_side_has_ended(site: &Site) {
         let mut received = vec![0; LENGTH];
         stream.read_exact(&mut received).unwrap();
         assert!(received == content());
-        client.interrupt();
+        peer.interrupt();
         expect_end(site, &stream);
-        client.finish().assert_success();
+        peer.finish().assert_success();
     }
 }
 
 #[case(needs(Preloaded))]
 fn this_side_goes_on_sending_when_it_has_ended(site: &Site) {
-    for (client, mut stream) in clients(site, "asks") {
+    for (peer, mut stream) in peers(site, "asks", LENGTH) {
         let mut received = Vec::new();
         stream.read_to_end(&mut received).unwrap();
         assert!(received == content());
         stream.write_all(&content()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        client.finish().assert_success();
+        peer.finish().assert_success();
         stream.close(PATIENCE).unwrap();
     }
 }
 
+/// With more than the buffers hold its end comes first; with less, the ends cross.
 #[case(needs(Preloaded))]
 fn both_end_at_the_same_time(site: &Site) {
-    for (client, stream) in clients(site, "asks") {
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                (&stream).write_all(&content()).unwrap();
-                stream.shutdown(Shutdown::Write).unwrap();
+    for length in [LENGTH, SHORT] {
+        for (peer, stream) in peers(site, "asks", length) {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    (&stream).write_all(&content()[..length]).unwrap();
+                    stream.shutdown(Shutdown::Write).unwrap();
+                });
+                let mut received = Vec::new();
+                (&stream).read_to_end(&mut received).unwrap();
+                assert!(received == content()[..length]);
             });
-            let mut received = Vec::new();
-            (&stream).read_to_end(&mut received).unwrap();
-            assert!(received == content());
-        });
-        client.finish().assert_success();
-        stream.close(PATIENCE).unwrap();
+            peer.finish().assert_success();
+            stream.close(PATIENCE).unwrap();
+        }
     }
 }
 
 /// As with TCP: it reads what was written before.
 #[case(needs(Preloaded))]
 fn it_reads_every_byte_of_a_stream_that_was_dropped(site: &Site) {
-    for (client, mut stream) in clients(site, "reads") {
+    for (peer, mut stream) in peers(site, "reads", LENGTH) {
         stream.write_all(&content()).unwrap();
         drop(stream);
-        client.finish().assert_success();
+        peer.finish().assert_success();
     }
 }
 
 /// siw may skip the last bytes of a peer that disconnects, and the stream is reset then.
 #[case(needs(Preloaded))]
 fn every_byte_is_read_of_a_stream_that_it_has_closed(site: &Site) {
-    for (client, mut stream) in clients(site, "writes") {
+    for (peer, mut stream) in peers(site, "writes", LENGTH) {
         let mut received = Vec::new();
         match stream.read_to_end(&mut received) {
             Err(error) if site.soft == Soft::Siw => {
@@ -99,7 +112,7 @@ fn every_byte_is_read_of_a_stream_that_it_has_closed(site: &Site) {
                 assert!(received == content());
             }
         }
-        client.finish().assert_success();
+        peer.finish().assert_success();
     }
 }
 

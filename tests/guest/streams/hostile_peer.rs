@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::Instant;
 
-use rdmacm::{Cause, Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm::{Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_rsocket::{Announcement, ByteOrder, Control, Message, ProtocolError};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
@@ -47,7 +47,8 @@ fn read_to_violation(stream: &RdmaStream) -> (usize, ProtocolError) {
 
 #[case]
 fn messages_against_the_protocol_end_the_stream(site: &Site) {
-    let Pair { client, server } = Pair::new(site);
+    let node = Node::open().unwrap();
+    let Pair { client, server } = Pair::on(site, &node);
     let data = |length| word(Message::Data(length));
     let beyond = |length, left| ProtocolError::BeyondAnnouncement { length, left };
     let (index, entries) = (3, 0);
@@ -65,12 +66,12 @@ fn messages_against_the_protocol_end_the_stream(site: &Site) {
                 ProtocolError::AfterShutdown,
             ),
         ] {
-            let (peer, stream) = connected(site, role);
+            let (peer, stream) = role.connect_on(site, &node, &StreamOptions::new(), |_| ());
             for word in sent {
                 peer.send(word);
             }
             assert_eq!(read_to_violation(&stream), (0, expected));
-            // Another stream of the same device goes on.
+            // Another stream of the same node goes on.
             carry(&client, &server, &[7; 1000]);
             drop(peer.memory);
         }

@@ -29,7 +29,7 @@ fn is_ready(stream: &RdmaStream, wait: Duration) -> bool {
 }
 
 /// Repeats a call until it does not fail with `WouldBlock`.
-fn when_ready<T>(
+pub(super) fn when_ready<T>(
     stream: &RdmaStream,
     mut call: impl FnMut(&RdmaStream) -> std::io::Result<T>,
 ) -> std::io::Result<T> {
@@ -44,7 +44,10 @@ fn when_ready<T>(
 }
 
 /// Calls until there is nothing to wait for.
-fn settle(stream: &RdmaStream, mut call: impl FnMut(&RdmaStream) -> std::io::Result<usize>) {
+pub(super) fn settle(
+    stream: &RdmaStream,
+    mut call: impl FnMut(&RdmaStream) -> std::io::Result<usize>,
+) {
     let until = Instant::now() + PATIENCE;
     loop {
         let refused = call(stream).unwrap_err();
@@ -56,7 +59,7 @@ fn settle(stream: &RdmaStream, mut call: impl FnMut(&RdmaStream) -> std::io::Res
     }
 }
 
-fn nonblocking(stream: RdmaStream) -> RdmaStream {
+pub(super) fn nonblocking(stream: RdmaStream) -> RdmaStream {
     stream.set_nonblocking(true).unwrap();
     assert!(is_ready(&stream, PATIENCE), "nobody has looked yet");
     stream

@@ -3,7 +3,7 @@
 use std::thread;
 
 use rdmacm::{
-    CmConnection, Connector, Incoming, Listener, RdmaListener, RdmaStream, StreamOptions,
+    CmConnection, Connector, Incoming, Listener, Node, RdmaListener, RdmaStream, StreamOptions,
 };
 use rdmacm_core::{AccessFlags, ConnParam};
 use rdmacm_rsocket::{Announcement, ByteOrder, Handshake, Message, RemoteTable, Transport};
@@ -38,24 +38,54 @@ impl Role {
         options: &StreamOptions,
         change: impl FnOnce(&mut Vec<u8>) + Send,
     ) -> (Peer, RdmaStream) {
-        let listener = Listener::bind(site.v4(0)).unwrap();
+        self.connect_on(site, &Node::open().unwrap(), options, change)
+    }
+
+    /// The same, with a stream of this node.
+    pub(super) fn connect_on(
+        self,
+        site: &Site,
+        node: &Node,
+        options: &StreamOptions,
+        change: impl FnOnce(&mut Vec<u8>) + Send,
+    ) -> (Peer, RdmaStream) {
         match self {
             Self::Accepted => {
-                let listener = RdmaListener::new(listener, options.clone());
+                let listener = Listener::options().with_node(node).bind(site.v4(0));
+                let listener = RdmaListener::new(listener.unwrap(), options.clone());
                 Peer::connect_by(site, &listener, change)
             }
-            Self::Connected => thread::scope(|scope| {
-                let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
+            Self::Connected => {
+                let listener = Listener::bind(site.v4(0)).unwrap();
+                let connector = Connector::new(listener.local_addr()).with_node(node);
+                let connector = connector.deadline(PATIENCE);
                 let options = options.clone();
-                let stream = scope.spawn(move || connector.connect_stream(options).unwrap());
-                let incoming = listener.accept(PATIENCE).unwrap();
-                let peer = Peer::accept(site, incoming, change).unwrap();
-                let stream = stream.join().unwrap();
-                be_patient(&stream);
-                (peer, stream)
-            }),
+                accept(
+                    site,
+                    &listener,
+                    || connector.connect_stream(options),
+                    change,
+                )
+            }
         }
     }
+}
+
+/// A peer that accepts a stream with a handshake that may be changed before, and the stream.
+pub(super) fn accept(
+    site: &Site,
+    listener: &Listener,
+    connect: impl FnOnce() -> rdmacm::Result<RdmaStream> + Send,
+    change: impl FnOnce(&mut Vec<u8>),
+) -> (Peer, RdmaStream) {
+    thread::scope(|scope| {
+        let stream = scope.spawn(move || connect().unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let peer = Peer::accept(site, incoming, change).unwrap();
+        let stream = stream.join().unwrap();
+        be_patient(&stream);
+        (peer, stream)
+    })
 }
 
 fn be_patient(stream: &RdmaStream) {
