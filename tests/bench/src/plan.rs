@@ -157,9 +157,9 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Events, "event", 64)
         .on_one_device()
         .bare("bare-event"),
-    Measure::new(Group::Connections, "connect", 64).counts(StableCounts::Varying),
-    Measure::new(Group::Connections, "connect-messages", 64).counts(StableCounts::Varying),
-    Measure::new(Group::Connections, "connect-tokio", 64)
+    Measure::new(Group::Connections, "connect", 32).counts(StableCounts::Varying),
+    Measure::new(Group::Connections, "connect-messages", 32).counts(StableCounts::Varying),
+    Measure::new(Group::Connections, "connect-tokio", 32)
         .counts(StableCounts::Varying)
         .c(Some("connect")),
     Measure::new(Group::Connections, "connect-64-at-once", 256)
@@ -172,6 +172,9 @@ pub(crate) const MEASURES: &[Measure] = &[
         .c(None),
     Measure::new(Group::DataPath, "post-receive", 256),
     Measure::new(Group::DataPath, "next-completion", 64).counts(StableCounts::Allocations),
+    Measure::new(Group::DataPath, "next-completion-late", 64)
+        .counts(StableCounts::Varying)
+        .c(None),
     Measure::new(Group::Messages, "round-trip", 64).counts(StableCounts::Allocations),
     Measure::new(Group::Messages, "round-trip-tokio", 64)
         .counts(StableCounts::Allocations)

@@ -16,7 +16,7 @@ const INSTRUCTIONS: &[(&str, &str, f64)] = &[
     ("siw", "poll-send", 1_010.0),
     ("rxe", "post-receive", 750.0),
     ("siw", "post-receive", 742.0),
-    ("rxe", "next-completion", 13_000.0),
+    ("rxe", "next-completion-late", 13_000.0),
     ("rxe", "round-trip", 10_800.0),
     ("siw", "round-trip", 18_000.0),
     ("rxe", "round-trip-tokio", 16_800.0),

@@ -48,6 +48,11 @@ pub(super) const WORKLOADS: &[Workload] = &[
         peer: PeerKind::Sink,
         run: next,
     },
+    Workload {
+        name: "next-completion-late",
+        peer: PeerKind::LateEcho,
+        run: next_late,
+    },
 ];
 
 const CAPS: QpCaps = QpCaps {
@@ -182,6 +187,30 @@ fn post_receive(queue_pair: &QueuePair, buffer: Buffer) -> anyhow::Result<()> {
     queue_pair
         .post_receive(buffer)
         .map_err(|refused| refused.error)?;
+    Ok(())
+}
+
+/// Waits for what the peer returns late: each wait sleeps.
+fn next_late(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    let connection = connect(target)?;
+    let queue_pair = connection.queue_pair();
+    let domain = queue_pair.protection_domain();
+    let (mut message, mut room) = (domain.allocate(SIZE)?, domain.allocate(SIZE)?);
+    // The first wait opens descriptors.
+    let nothing = queue_pair.receive_queue().next(FIRST_WAIT)?;
+    ensure!(nothing.is_none(), "a completion of nothing");
+    let buffer_of = |completion: Option<Completion>| -> anyhow::Result<Buffer> {
+        let completion = completion.context("a completion")?;
+        completion.result()?;
+        completion.sg_list.into_buffer().context("its buffer")
+    };
+    for _ in 0..count {
+        let posted = queue_pair.post_receive(room);
+        posted.map_err(|refused| refused.error)?;
+        post_send(queue_pair, message)?;
+        message = buffer_of(queue_pair.send_queue().next(None)?)?;
+        room = buffer_of(meter.section(1, || queue_pair.receive_queue().next(None))?)?;
+    }
     Ok(())
 }
 
