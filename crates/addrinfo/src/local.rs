@@ -20,6 +20,7 @@ pub struct LocalAddress {
     /// The address, with port 0; a link-local one with its scope.
     pub address: SocketAddr,
     /// How many of its leading bits are those of its subnet.
+    #[doc(alias = "ifa_netmask")]
     pub prefix_length: u32,
 }
 
@@ -82,6 +83,7 @@ impl LocalAddress {
             Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
             Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
             // It is a subnet of its own.
+            None if address.is_ipv4() => u32::BITS,
             None => u128::BITS,
         };
         // An IPv4 address has its label here, `eth0:1`; no interface has a colon in its name.
@@ -189,7 +191,6 @@ fn of_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {
 #[cfg(test)]
 mod tests {
     use nix::net::if_::InterfaceFlags;
-    use nix::sys::socket::SockaddrStorage;
 
     use super::*;
 
@@ -199,6 +200,11 @@ mod tests {
         let lo = of_interface(all, "lo");
         let has = |text: &str| lo.iter().any(|one| one.address == text.parse().unwrap());
         assert!(has("127.0.0.1:0"), "{lo:?}");
+        let v4 = lo.iter().find(|one| one.address.is_ipv4()).unwrap();
+        assert_eq!(v4.prefix_length, 8);
+        assert!(v4.shares_subnet([127, 1, 2, 3].into()));
+        assert!(!v4.shares_subnet([128, 0, 0, 1].into()));
+        assert!(!v4.shares_subnet(std::net::Ipv6Addr::LOCALHOST.into()));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use rdmacm::addrinfo::{AddrInfo, Directory, Hints, Host, HostQuestion, NameError
 use rdmacm::core::{CommandNumber, Deadline};
 use rdmacm::{Cause, Connector, DatagramSocket, Error, Listener, Node, RdmaDatagram, Result};
 use rdmacm::{RetryPolicy, STAGGER, Stage};
-use rdmacm_sim::{Adapter, Fabric};
 
+use crate::hosts::with_two_devices;
 use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
 /// Knows the addresses of `storage-7`.
@@ -330,12 +330,7 @@ fn lost_messages_delay_connections() {
 
 #[test]
 fn the_source_is_an_address_of_the_device() {
-    let fabric = Fabric::new();
-    let [server, client] = [7, 1].map(|last| {
-        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
-        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
-        fabric.host([one, other.address([0xfd71, 0, 0, 0, 0, 0, 0, last.into()])])
-    });
+    let [server, client] = with_two_devices();
     let client = node(&client);
     let resolve = |peer: IpAddr, device| {
         let connector = Connector::new((peer, PORT)).with_node(&client);
@@ -363,12 +358,7 @@ fn the_source_is_an_address_of_the_device() {
 /// The routes of a list begin at the addresses that the kernel chose for it.
 #[test]
 fn a_source_of_the_callers_has_a_route_of_its_own() {
-    let fabric = Fabric::new();
-    let [server, client] = [7, 1].map(|last| {
-        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
-        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
-        fabric.host([one, other])
-    });
+    let [server, client] = with_two_devices();
     let host = client.clone();
     let directory = Directory::new().channels(move || channel(&host).open());
     let name = server.address().unwrap().to_string();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::core::{ChannelOptions, Deadline, EventChannel, Transport};
 use rdmacm::{CmConnection, Connector, Listener, Node, StopHandle};
-use rdmacm_sim::{Fabric, Host};
+use rdmacm_sim::{Adapter, Fabric, Host};
 
 use crate::queue_pair::{NumberedQp, QueuePairs};
 
@@ -17,6 +17,16 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 const REAL_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) type Connection = CmConnection<NumberedQp>;
+
+/// A server and a client with two devices each: `rxe0`, and `rxe1`, which has an IPv6 address too.
+pub(crate) fn with_two_devices() -> [Host; 2] {
+    let fabric = Fabric::new();
+    [7, 1].map(|last| {
+        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
+        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
+        fabric.host([one, other.address([0xfd71, 0, 0, 0, 0, 0, 0, last.into()])])
+    })
+}
 
 pub(crate) struct Hosts {
     pub(crate) fabric: Fabric,

@@ -5,9 +5,9 @@ use std::thread;
 use rdmacm::core::{AccessFlags, ConnParam};
 use rdmacm::verbs::{RemoteMemory, WcStatus};
 use rdmacm::{Cause, Connector, Listener, MessageOptions, Stage};
-use rdmacm_sim::{Adapter, Fabric};
 
 use super::{Hosts, SECOND, node};
+use crate::hosts::with_two_devices;
 
 const OTHER_PORT: u16 = 7472;
 const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
@@ -227,13 +227,7 @@ fn memory_is_exposed_before_the_first_client() {
 /// The kernel would accept its queue pair, which could not carry anything.
 #[test]
 fn a_domain_of_another_device_is_refused() {
-    let fabric = Fabric::new();
-    let [server, client] = [7, 1].map(|last| {
-        let one = Adapter::roce("rxe0").address([10, 1, 0, last]);
-        let other = Adapter::roce("rxe1").address([10, 1, 0, last + 1]);
-        fabric.host([one, other])
-    });
-    let (server, client) = (node(&server), node(&client));
+    let [server, client] = with_two_devices().map(|host| node(&host));
     let devices = client.rdma_devices().unwrap();
     let other = devices.iter().find(|device| device.name == "rxe1");
     let domain = client.protection_domain(other.unwrap()).unwrap();
