@@ -9,22 +9,38 @@ use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
-use crate::names::{NameQuery, NamedAddress, ResolverContext};
+use crate::names::{self, NameQuery, NamedAddress, ResolverContext};
 use crate::probe_target::ProbeTarget;
 use crate::services;
 
 /// Rejects invalid arguments. Returns the port space and queue pair type of the hints.
 pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<Kind> {
+    let kind = check_hints(node, service, hints)?;
+    check_texts(node, service)?;
+    Ok(kind)
+}
+
+/// Rejects texts that no name has.
+pub(crate) fn check_texts(node: Option<&str>, service: Option<&str>) -> Result<()> {
+    let has_nul = |text: Option<&str>| text.is_some_and(|text| text.as_bytes().contains(&0));
+    if has_nul(node) || has_nul(service) {
+        return Err(Error::NulInText);
+    }
+    Ok(())
+}
+
+/// As [`check`], but for the characters of the texts.
+pub(crate) fn check_hints(
+    node: Option<&str>,
+    service: Option<&str>,
+    hints: &Hints,
+) -> Result<Kind> {
     hints.check()?;
     if hints.asks_administrator() {
         services::wanted(node, service)?;
         return Kind::new(Some(PortSpace::IB), hints.qp_type);
     }
     let kind = Kind::new(hints.port_space, hints.qp_type)?;
-    let mut texts = [node, service].into_iter().flatten();
-    if texts.any(|text| text.bytes().any(|byte| byte == 0)) {
-        return Err(Error::NulInText);
-    }
     match (node, hints.stand_in()) {
         (None, None) => match (hints.ends_of_route(), hints.source) {
             (None, _) if service.is_none() => Err(Error::NothingToResolve),
@@ -62,6 +78,22 @@ pub(crate) fn kind_of_service(
     if is_for_datagrams { datagrams } else { kind }
 }
 
+/// The address of a node to connect to that is a numeric address, at a port number, for which
+/// nothing has to be looked up.
+pub(crate) fn literal(
+    node: Option<&str>,
+    service: Option<&str>,
+    hints: &Hints,
+) -> Option<ProbeTarget> {
+    let node = node.filter(|_| !hints.is_passive())?;
+    let address = names::literal(node, service, hints.family)?;
+    Some(ProbeTarget {
+        canonical_name: hints.canonical_name.then(|| node.to_owned()),
+        source: hints.source,
+        ..CmAddr::from(address).into()
+    })
+}
+
 /// Every address of the node, or the address of the hints if there is no node.
 pub(crate) fn candidates(
     node: Option<&str>,
@@ -93,12 +125,8 @@ pub(crate) fn candidates(
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
-    let found = names.resolve(context)?;
-    let mut candidates = Vec::with_capacity(found.size_hint().0);
-    for named in found {
-        candidates.push(candidate(named, hints, kind));
-    }
-    Ok(candidates)
+    let found = names.resolve(context)?.into_iter();
+    Ok(found.map(|named| candidate(named, hints, kind)).collect())
 }
 
 /// A name's address, of the family asked for.

@@ -1,13 +1,16 @@
 //! Resolving with a resolver, ibacm and channels of one's own.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{CmAddr, EventChannel, PortSpace};
+use rdmacm_core::{CmAddr, Deadline, EventChannel, PortSpace};
 
 use crate::acm::{Acm, SingleUseAcm};
 use crate::addr_info::AddrInfo;
-use crate::candidate::{candidates, check, kind_of_service, local_candidates};
+use crate::candidate::{
+    candidates, check, check_hints, check_texts, kind_of_service, literal, local_candidates,
+};
 use crate::channel_source::ChannelSource;
 use crate::entry::entries;
 use crate::error::{Error, NameError, Result};
@@ -18,6 +21,7 @@ use crate::lookup_limit::LookupLimits;
 use crate::names::{Resolver, ResolverContext};
 use crate::native;
 use crate::probe_target::{ProbeTarget, advise};
+use crate::prober::TimeLimit;
 use crate::route::Via;
 use crate::services;
 
@@ -119,22 +123,26 @@ impl Directory {
         hints: &Hints,
     ) -> Result<Vec<AddrInfo>> {
         let (node, service) = (node.into(), service.into());
-        let kind = check(node, service, hints)?;
+        let kind = check_hints(node, service, hints)?;
         if hints.asks_administrator() {
             return self.find_service(node, service, hints);
         }
         let until = hints.deadline.until(Instant::now());
+        if let Some(target) = &mut literal(node, service, hints) {
+            return self.probe(slice::from_mut(target), hints, kind, until);
+        }
+        check_texts(node, service)?;
         let context = self.context(until);
         let kind = kind_of_service(kind, service, hints, context);
         let local = match node.filter(|_| hints.may_be_local()) {
             Some(node) => Local::named(node)?,
             None => None,
         };
-        let candidates = match &local {
+        let mut candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, context)?,
             None => candidates(node, service, hints, kind, context)?,
         };
-        let mut list = self.probe(candidates, hints, kind, until)?;
+        let mut list = self.probe(&mut candidates, hints, kind, until)?;
         if let Some(Local::Device(device)) = &local {
             list.retain(|info| is_on(info, device));
             if list.is_empty() {
@@ -190,8 +198,8 @@ impl Directory {
         let until = hints.deadline.until(Instant::now());
         let context = self.context(until);
         let kind = kind_of_service(kind, service, &hints, context);
-        let candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
-        let mut list = self.probe(candidates, &hints, kind, until)?;
+        let mut candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
+        let mut list = self.probe(&mut candidates, &hints, kind, until)?;
         // The kernel treats loopback as the wildcard, which has no device.
         list.retain(|info| info.via().is_some());
         Ok(list)
@@ -200,18 +208,21 @@ impl Directory {
     /// Resolves all candidates with ibacm and the kernel.
     fn probe(
         &self,
-        mut targets: Vec<ProbeTarget>,
+        targets: &mut [ProbeTarget],
         hints: &Hints,
         kind: Kind,
         until: Option<Instant>,
     ) -> Result<Vec<AddrInfo>> {
         let channel = self.channels.open()?;
+        let mut with_native = None;
         if !hints.is_passive() {
-            self.advise(&mut targets, hints, until);
-            targets = native::with_native_targets(targets, kind.port_space, &channel);
+            self.advise(targets, hints, until);
+            with_native = native::with_native_targets(targets, kind.port_space, &channel);
         }
+        let targets = with_native.as_deref_mut().unwrap_or(targets);
         let until = until.and_then(|until| on_clock_of(&channel, until));
-        entries(targets, hints, kind, until, &channel)
+        let limit = TimeLimit::new(hints.deadline, until, &channel);
+        entries(targets, hints, kind, limit, &channel)
     }
 
     /// Asks ibacm about the targets.
@@ -240,8 +251,10 @@ impl Directory {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         let channel = self.channels.open()?;
         let until = hints.deadline.until(channel.now());
-        let targets = services::find(&channel, service, until)?;
-        entries(targets, hints, kind, until, &channel)
+        let mut targets = services::find(&channel, service, until)?;
+        // The kernel is given what is left.
+        let limit = TimeLimit::new(until.map_or(Deadline::Never, Deadline::At), until, &channel);
+        entries(&mut targets, hints, kind, limit, &channel)
     }
 }
 

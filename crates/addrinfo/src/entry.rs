@@ -1,6 +1,6 @@
 //! Makes the list of results from targets and what the kernel resolved.
 
-use std::time::Instant;
+use std::mem;
 
 use rdmacm_core::{CmAddr, EventChannel, Family};
 
@@ -11,41 +11,47 @@ use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::native;
 use crate::probe_target::ProbeTarget;
-use crate::prober::{Probe, Prober};
+use crate::prober::{Probe, Prober, TimeLimit};
 use crate::transports::Transports;
 
-/// Resolves every target until `until`, on the channel's clock. The reachable ones come
-/// first.
+/// Resolves every target. The reachable ones come first. Leaves the targets without name, route
+/// and state.
 pub(crate) fn entries(
-    mut targets: Vec<ProbeTarget>,
+    targets: &mut [ProbeTarget],
     hints: &Hints,
     kind: Kind,
-    until: Option<Instant>,
+    limit: TimeLimit,
     channel: &EventChannel,
 ) -> Result<Vec<AddrInfo>> {
     let prober = Prober {
         channel,
         kind,
         with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-        until,
+        limit,
     };
     if hints.is_passive() {
-        for target in &mut targets {
+        for target in &mut *targets {
             target.state = prober.local(target.address)?;
         }
     } else {
-        prober.destinations(&mut targets)?;
+        prober.destinations(targets)?;
     }
+    let entries = targets.iter_mut().map(|target| entry(target, hints, kind));
+    let mut list: Vec<_> = entries.collect();
     let mut transports = Transports::default();
-    let mut list = Vec::with_capacity(targets.len());
-    for target in targets {
-        list.push(entry(target, hints, kind, &mut transports));
+    for (info, target) in list.iter_mut().zip(targets) {
+        check_transport(info, target, &mut transports);
     }
+    Ok(if list.len() > 1 { in_order(list) } else { list })
+}
+
+/// Completes the list, and puts the reachable ones first.
+fn in_order(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
     let mut list = native::with_connect_data(list);
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
     move_name_to_first(&mut list);
-    Ok(list)
+    list
 }
 
 /// Moves the canonical name to the first result. The resolver has given it to the first
@@ -58,33 +64,38 @@ fn move_name_to_first(list: &mut [AddrInfo]) {
     }
 }
 
-fn entry(target: ProbeTarget, hints: &Hints, kind: Kind, transports: &mut Transports) -> AddrInfo {
-    let (address, asked) = (target.address, target.asked_source());
+/// The result for a target, whose name, route and state it takes.
+fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
+    let address = target.address;
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&target), Some(address))
+        (outgoing_source(target), Some(address))
     };
-    let mut info = AddrInfo {
+    let state = mem::replace(&mut target.state, Probe::Pending);
+    AddrInfo {
         flags: hints.flags,
         family: address.family(),
         qp_type: kind.qp_type,
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: target.canonical_name,
-        route: target.route,
+        canonical_name: target.canonical_name.take(),
+        route: mem::take(&mut target.route),
         connect_data: Vec::new(),
-        reach: target.state.into_result().map(|found| found.route),
-    };
-    if let Err(reason) = transports.check(&info) {
+        reach: state.into_result().map(|found| found.route),
+    }
+}
+
+/// Makes a result unreachable if that depends on the transport of its device.
+fn check_transport(info: &mut AddrInfo, target: &ProbeTarget, transports: &mut Transports) {
+    if let Err(reason) = transports.check(info) {
         info.reach = Err(reason);
         // The kernel chose a source, which does not count.
-        if destination.is_some() {
-            info.source = asked;
+        if info.destination.is_some() {
+            info.source = target.asked_source();
         }
     }
-    info
 }
 
 /// The source that the kernel chose, with the caller's port: the port of the probe's id

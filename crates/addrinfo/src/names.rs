@@ -49,44 +49,12 @@ pub(crate) struct NamedAddress {
     pub(crate) canonical_name: Option<String>,
 }
 
-/// The addresses of a name, one of which needs no memory.
-#[derive(Debug)]
-pub(crate) enum NamedAddresses {
-    Literal(Option<NamedAddress>),
-    List(std::vec::IntoIter<NamedAddress>),
-}
-
-impl From<Vec<NamedAddress>> for NamedAddresses {
-    fn from(list: Vec<NamedAddress>) -> Self {
-        Self::List(list.into_iter())
-    }
-}
-
-impl Iterator for NamedAddresses {
-    type Item = NamedAddress;
-
-    fn next(&mut self) -> Option<NamedAddress> {
-        match self {
-            Self::Literal(one) => one.take(),
-            Self::List(list) => list.next(),
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = match self {
-            Self::Literal(one) => one.iter().len(),
-            Self::List(list) => list.len(),
-        };
-        (left, Some(left))
-    }
-}
-
 impl NameQuery<'_> {
     /// Resolves to every address, in the resolver's order.
     ///
     /// Numeric addresses and ports are parsed here. Everything else goes to the
     /// resolver, which may ask a server, on a thread that may outlive the deadline.
-    pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<NamedAddresses> {
+    pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<Vec<NamedAddress>> {
         if let Some(addresses) = self.parse()? {
             return Ok(addresses);
         }
@@ -124,31 +92,35 @@ impl NameQuery<'_> {
             node: None,
             ..*self
         };
-        let port = query.resolve(context)?.next();
-        Ok(port.map_or(0, |first| first.address.port()))
+        let found = query.resolve(context)?;
+        Ok(found.first().map_or(0, |first| first.address.port()))
     }
 
     /// Parses numeric addresses and ports; `None` if the resolver is needed.
-    fn parse(&self) -> Result<Option<NamedAddresses>> {
+    fn parse(&self) -> Result<Option<Vec<NamedAddress>>> {
         let Some(port) = self.port()? else {
             return Ok(None);
         };
         let Some(node) = self.node else {
-            return Ok(Some(self.without_node(port).into()));
+            return Ok(Some(self.without_node(port)));
         };
         self.numeric(node, port)
     }
 
     /// Looks up the service first, as the C library does, so that an unknown service
     /// causes no lookup of the host.
-    fn look_up(&self, resolver: &dyn Resolver, until: Option<Instant>) -> Result<NamedAddresses> {
+    fn look_up(
+        &self,
+        resolver: &dyn Resolver,
+        until: Option<Instant>,
+    ) -> Result<Vec<NamedAddress>> {
         let port = match (self.service, self.port()?) {
             (_, Some(port)) => port,
             (Some(service), None) => resolver.service(service, self.service_kind())?,
             (None, None) => 0,
         };
         let Some(node) = self.node else {
-            return Ok(self.without_node(port).into());
+            return Ok(self.without_node(port));
         };
         if let Some(found) = self.numeric(node, port)? {
             return Ok(found);
@@ -164,11 +136,14 @@ impl NameQuery<'_> {
 
     /// Parses a numeric address: strictly, then in the further forms that the C library
     /// accepts. `None` for a name.
-    fn numeric(&self, node: &str, port: u16) -> Result<Option<NamedAddresses>> {
-        if let Some(literal) = numeric::parse(node) {
-            let address = literal.of_family(self.family)?.with_port(port)?;
-            let literal = Some(self.literal(address));
-            return Ok(Some(NamedAddresses::Literal(literal)));
+    fn numeric(&self, node: &str, port: u16) -> Result<Option<Vec<NamedAddress>>> {
+        if let Some(numeric) = numeric::parse(node) {
+            let address = numeric.of_family(self.family)?.with_port(port)?;
+            let canonical_name = self.canonical_name.then(|| node.to_owned());
+            return Ok(Some(vec![NamedAddress {
+                address,
+                canonical_name,
+            }]));
         }
         match system::numeric(node, self.family) {
             Err(NameError::NoName) if !self.is_numeric() => Ok(None),
@@ -176,7 +151,7 @@ impl NameQuery<'_> {
         }
     }
 
-    fn named(&self, host: Host, port: u16) -> Result<NamedAddresses> {
+    fn named(&self, host: Host, port: u16) -> Result<Vec<NamedAddress>> {
         let mut addresses = host.addresses;
         addresses.retain(|address| self.admits(address));
         if addresses.is_empty() {
@@ -190,8 +165,7 @@ impl NameQuery<'_> {
                 canonical_name: canonical_name.take(),
             }
         };
-        let named: Vec<_> = addresses.into_iter().map(&mut named).collect();
-        Ok(named.into())
+        Ok(addresses.into_iter().map(&mut named).collect())
     }
 
     fn is_numeric(&self) -> bool {
@@ -234,13 +208,6 @@ impl NameQuery<'_> {
             .collect()
     }
 
-    fn literal(&self, address: SocketAddr) -> NamedAddress {
-        NamedAddress {
-            address,
-            canonical_name: self.node.filter(|_| self.canonical_name).map(str::to_owned),
-        }
-    }
-
     fn admits(&self, address: &SocketAddr) -> bool {
         match self.family {
             None => true,
@@ -249,6 +216,18 @@ impl NameQuery<'_> {
             Some(_) => false,
         }
     }
+}
+
+/// A numeric address of this family at a port number, or at port 0 without a service. `None` for
+/// anything else: a name, an error, and an address in a form that only the C library knows.
+pub(crate) fn literal(
+    node: &str,
+    service: Option<&str>,
+    family: Option<Family>,
+) -> Option<SocketAddr> {
+    let port = service.map_or(Some(0), numeric::plain_port)?;
+    let address = numeric::parse(node)?.of_family(family).ok()?;
+    address.with_port(port).ok()
 }
 
 /// Parses a numeric IP address, with port 0: a strict dotted quad, or an IPv6 address
@@ -285,16 +264,11 @@ mod tests {
     }
 
     fn resolve(names: &NameQuery<'_>) -> Result<Vec<NamedAddress>> {
-        let found = names.resolve(ResolverContext {
+        names.resolve(ResolverContext {
             resolver: None,
             limits: &LookupLimits::default(),
             until: None,
-        });
-        found.map(Iterator::collect)
-    }
-
-    fn parse(names: &NameQuery<'_>) -> Result<Option<Vec<NamedAddress>>> {
-        Ok(names.parse()?.map(Iterator::collect))
+        })
     }
 
     fn addresses(names: &NameQuery<'_>) -> Vec<String> {
@@ -304,16 +278,42 @@ mod tests {
 
     #[test]
     fn numeric_addresses_need_no_system() {
-        let read = parse(&names(Some("10.1.0.7"), Some("7471"))).unwrap();
-        assert_eq!(
-            read,
-            Some(vec![NamedAddress::from(SocketAddr::from((
-                [10, 1, 0, 7],
-                7471
-            )))])
-        );
-        assert_eq!(parse(&names(Some("localhost"), Some("7471"))), Ok(None));
-        assert_eq!(parse(&names(Some("10.1.0.7"), Some("http"))), Ok(None));
+        let read = names(Some("10.1.0.7"), Some("7471")).parse().unwrap();
+        let address = SocketAddr::from(([10, 1, 0, 7], 7471));
+        assert_eq!(read, Some(vec![NamedAddress::from(address)]));
+        assert_eq!(literal("10.1.0.7", Some("7471"), None), Some(address));
+        for (node, service) in [("localhost", "7471"), ("10.1.0.7", "http")] {
+            assert_eq!(names(Some(node), Some(service)).parse(), Ok(None));
+            assert_eq!(literal(node, Some(service), None), None);
+        }
+    }
+
+    /// Whether or not an address is a literal, what is found is the same.
+    #[test]
+    fn a_literal_is_what_a_query_finds() {
+        for node in ["10.1.0.7", "fd71::1", "fe80::1%lo", "::ffff:10.1.0.7"] {
+            for family in [None, Some(Family::V4), Some(Family::V6), Some(Family::Ib)] {
+                for service in [None, Some("7471")] {
+                    let query = NameQuery {
+                        family,
+                        ..names(Some(node), service)
+                    };
+                    let found = query.parse().ok().flatten();
+                    let found = found.map(|list| list[0].address);
+                    assert_eq!(literal(node, service, family), found, "{query:?}");
+                }
+            }
+        }
+        for (node, service) in [
+            ("010.1.0.7", "7471"),
+            ("10.7", "7471"),
+            ("10.1.0.7", "70000"),
+            ("10.1.0.7", "+7"),
+            ("10.1.0.7", ""),
+            ("fe80::1%nobodys", "7471"),
+        ] {
+            assert_eq!(literal(node, Some(service), None), None, "{node} {service}");
+        }
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
                 ours.family = family;
                 let system = system::without_node(passive, family, 7).unwrap();
                 let system = system.into_iter().map(NamedAddress::from).collect();
-                assert_eq!(parse(&ours), Ok(Some(system)), "{passive} {family:?}");
+                assert_eq!(ours.parse(), Ok(Some(system)), "{passive} {family:?}");
             }
         }
     }
@@ -341,7 +341,7 @@ mod tests {
     fn an_address_of_the_other_family_is_refused() {
         let mut six = names(Some("10.1.0.7"), None);
         six.family = Some(Family::V6);
-        assert_eq!(parse(&six), Err(Error::Name(NameError::AddressFamily)));
+        assert_eq!(six.parse(), Err(Error::Name(NameError::AddressFamily)));
     }
 
     #[test]

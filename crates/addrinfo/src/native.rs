@@ -25,19 +25,19 @@ struct ConnectHeader {
     destination: [u8; 16],
 }
 
-/// Inserts the native address before each target that has a path, if the kernel supports
-/// native addresses. Tests that by binding to one, as librdmacm does.
+/// The targets with the native address before each that has a path; `None` if none has, or if
+/// the kernel does not support native addresses. Tests that by binding to one, as librdmacm does.
 pub(crate) fn with_native_targets(
-    targets: Vec<ProbeTarget>,
+    targets: &[ProbeTarget],
     port_space: PortSpace,
     channel: &EventChannel,
-) -> Vec<ProbeTarget> {
+) -> Option<Vec<ProbeTarget>> {
     let any_route = targets.iter().any(|target| !target.route.is_empty());
     if !any_route || !is_supported(channel) {
-        return targets;
+        return None;
     }
-    let pair = |target: ProbeTarget| [native(&target, port_space), Some(target)];
-    targets.into_iter().flat_map(pair).flatten().collect()
+    let pair = |target: &ProbeTarget| [native(target, port_space), Some(target.not_begun())];
+    Some(targets.iter().flat_map(pair).flatten().collect())
 }
 
 fn is_supported(channel: &EventChannel) -> bool {

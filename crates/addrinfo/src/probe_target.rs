@@ -64,6 +64,18 @@ fn request(destination: CmAddr, hints: &Hints) -> Request<'_> {
 }
 
 impl ProbeTarget {
+    /// The same target, whose resolution has not begun.
+    pub(crate) fn not_begun(&self) -> Self {
+        Self {
+            address: self.address,
+            canonical_name: self.canonical_name.clone(),
+            source: self.source,
+            advised_source: self.advised_source,
+            route: self.route.clone(),
+            state: Probe::Pending,
+        }
+    }
+
     /// The source that the caller or ibacm gave.
     pub(crate) fn asked_source(&self) -> Option<CmAddr> {
         self.source.or(self.advised_source)

@@ -21,20 +21,45 @@ pub(crate) struct Reachable {
     pub(crate) route: Route,
 }
 
-/// The kernel's longest timeout stands for "as long as it takes".
-const NO_TIMEOUT: Duration = Duration::from_millis(0x7fff_ffff);
+/// The kernel's timeout if the caller sets no deadline. On InfiniBand a query for a route that is
+/// lost is repeated after a tenth of it.
+const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// How many targets are resolved at a time. Each takes a CM id of the kernel and sends
 /// packets to a neighbour, and a name server decides how many there are.
 const MAX_ACTIVE: usize = 64;
 
 /// Resolves targets on one channel, with one port space, queue pair type and deadline.
-/// The deadline is on the channel's clock.
 pub(crate) struct Prober<'channel> {
     pub(crate) channel: &'channel EventChannel,
     pub(crate) kind: Kind,
     pub(crate) with_routes: bool,
-    pub(crate) until: Option<Instant>,
+    pub(crate) limit: TimeLimit,
+}
+
+/// How long targets are resolved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeLimit {
+    /// When it ends, on the channel's clock.
+    until: Option<Instant>,
+    /// The kernel's timeout of each command: never shorter than the time until the end, and
+    /// never zero.
+    timeout: Duration,
+}
+
+impl TimeLimit {
+    /// The limit of a resolution that began with this deadline and ends at `until`.
+    pub(crate) fn new(deadline: Deadline, until: Option<Instant>, channel: &EventChannel) -> Self {
+        let timeout = match (deadline, until) {
+            (Deadline::After(whole), _) => whole,
+            (Deadline::At(_), Some(until)) => until.saturating_duration_since(channel.now()),
+            _ => NO_DEADLINE,
+        };
+        Self {
+            until,
+            timeout: timeout.clamp(Duration::from_millis(1), NO_DEADLINE),
+        }
+    }
 }
 
 /// The state of one target's resolution.
@@ -50,7 +75,7 @@ pub(crate) enum Probe {
 pub(crate) struct ActiveProbe {
     id: CmId,
     step: Step,
-    /// When the kernel gives up.
+    /// When the kernel gives up, if that is before the end.
     until: Option<Instant>,
     /// Whether its source is the one that ibacm advises.
     advised: bool,
@@ -72,16 +97,27 @@ impl Probe {
 }
 
 impl Prober<'_> {
-    /// Resolves every target, [`MAX_ACTIVE`] at a time. Those missing at the deadline are
-    /// not done.
+    /// Resolves every target, in their order and [`MAX_ACTIVE`] at a time. Those missing at the
+    /// deadline are not done.
     pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
         let share = self.share(targets.len());
+        let deadline = self.limit.until.map_or(Deadline::Never, Deadline::At);
+        let (mut begun, mut active) = (0, 0);
         loop {
-            if self.start_more(targets, share)? == 0 {
+            while active < MAX_ACTIVE {
+                let Some(target) = targets.get_mut(begun) else {
+                    break;
+                };
+                let end = share.and_then(|share| self.channel.now().checked_add(share));
+                self.start(target, end)?;
+                begun += 1;
+                active += usize::from(target.state.is_active());
+            }
+            if active == 0 {
                 return Ok(());
             }
-            match self.channel.next_event(self.deadline()) {
-                Ok(event) => self.handle_event(targets, &event)?,
+            match self.channel.next_kernel_event(deadline) {
+                Ok(event) => active -= usize::from(self.handle_event(targets, &event)?),
                 Err(Error::DeadlinePassed) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -107,30 +143,9 @@ impl Prober<'_> {
             return None;
         }
         let rounds = u32::try_from(targets.div_ceil(MAX_ACTIVE)).unwrap_or(u32::MAX);
-        let left = self.until?.saturating_duration_since(self.channel.now());
+        let until = self.limit.until?;
+        let left = until.saturating_duration_since(self.channel.now());
         Some(left / rounds)
-    }
-
-    /// Starts pending probes in their order, while fewer than [`MAX_ACTIVE`] are active.
-    /// Returns how many are active then.
-    fn start_more(
-        &self,
-        targets: &mut [ProbeTarget],
-        share: Option<Duration>,
-    ) -> Result<usize, Error> {
-        let active = targets.iter().filter(|target| target.state.is_active());
-        let mut active = active.count();
-        for target in targets {
-            if active >= MAX_ACTIVE {
-                break;
-            }
-            if let Probe::Pending = target.state {
-                let end = share.and_then(|share| self.channel.now().checked_add(share));
-                self.start(target, end.or(self.until))?;
-                active += usize::from(target.state.is_active());
-            }
-        }
-        Ok(active)
     }
 
     /// Tries the advised source first. If the kernel rejects it, continues without.
@@ -155,7 +170,7 @@ impl Prober<'_> {
         let source = source.map(|source| source.with_port(0));
         let id = self.create()?;
         let active = scoped(Step::Address, target.address, source).and_then(|()| {
-            id.resolve_addr(source, target.address, self.time_left(until))
+            id.resolve_addr(source, target.address, self.timeout(until))
                 .map_err(|error| self.refused(Step::Address, error))
         });
         target.state = match active {
@@ -194,16 +209,18 @@ impl Prober<'_> {
         }
     }
 
-    fn handle_event(&self, targets: &mut [ProbeTarget], event: &Event) -> Result<(), Error> {
+    /// Processes an event of an active probe. Returns whether the probe is not active any more.
+    fn handle_event(&self, targets: &mut [ProbeTarget], event: &Event) -> Result<bool, Error> {
         for target in targets {
             match &target.state {
                 Probe::Active(active) if *event.id() == active.id => {
-                    return self.progress(target, event);
+                    self.progress(target, event)?;
+                    return Ok(!target.state.is_active());
                 }
                 _ => {}
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Processes an event of a target's active probe.
@@ -248,7 +265,7 @@ impl Prober<'_> {
         if !route.is_empty() && active.id.set_ib_path(route).is_ok() {
             return Ok(());
         }
-        active.id.resolve_route(self.time_left(active.until))
+        active.id.resolve_route(self.timeout(active.until))
     }
 
     /// Queries the addresses, device and path records of an id.
@@ -264,17 +281,12 @@ impl Prober<'_> {
         })
     }
 
-    fn deadline(&self) -> Deadline {
-        self.until.map_or(Deadline::Never, Deadline::At)
-    }
-
-    /// The time left for the kernel, which counts in milliseconds and rejects 0.
-    fn time_left(&self, until: Option<Instant>) -> Duration {
-        let least = Duration::from_millis(1);
-        until.map_or(NO_TIMEOUT, |until| {
-            until
-                .saturating_duration_since(self.channel.now())
-                .clamp(least, NO_TIMEOUT)
+    /// The kernel's timeout for a target that may take until `until`, if that is before the
+    /// end. The kernel counts in milliseconds and rejects 0.
+    fn timeout(&self, until: Option<Instant>) -> Duration {
+        until.map_or(self.limit.timeout, |until| {
+            let left = until.saturating_duration_since(self.channel.now());
+            left.clamp(Duration::from_millis(1), NO_DEADLINE)
         })
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn find(
         .collect::<Result<Vec<_>>>()?;
     let deadline = until.map_or(Deadline::Never, Deadline::At);
     while queries.iter().any(ServiceQuery::is_active) {
-        match channel.next_event(deadline) {
+        match channel.next_kernel_event(deadline) {
             Ok(event) => {
                 let mut queries = queries.iter_mut();
                 if let Some(candidates) = queries.find_map(|query| query.handle_event(&event)) {

@@ -44,7 +44,7 @@ impl UcmaFile for Resolving {
                 self.uid.store(uid.unwrap_or(0), Ordering::Relaxed);
                 call.response().copy_from_slice(ID.as_bytes());
             }
-            CommandNumber::RESOLVE_ADDR => {
+            CommandNumber::RESOLVE_IP => {
                 self.events.fetch_add(1, Ordering::Relaxed);
             }
             CommandNumber::GET_EVENT => {

@@ -8,7 +8,10 @@ use crate::address::{CmAddr, Family, to_storage};
 use crate::error::Error;
 use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
 
-/// One of the kernel's two sets of address commands, which a channel uses.
+/// One of the kernel's two sets of address commands.
+///
+/// A channel for which none was chosen binds and resolves IP addresses by the second, whose
+/// commands are shorter, and does everything else by the first, if the kernel has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressAbi {
     /// `BIND`, `RESOLVE_ADDR`, `QUERY`: addresses of any family, in slots of
@@ -22,6 +25,8 @@ pub enum AddressAbi {
 const PRESUMED: u8 = 0;
 const ANY_FAMILY: u8 = 1;
 const IP_ONLY: u8 = 2;
+/// By the caller, also for IP addresses.
+const ANY_FAMILY_CHOSEN: u8 = 3;
 
 /// The address ABI of a channel: chosen by the caller, or presumed to be the newer
 /// one until the kernel refuses a command and a probe decides.
@@ -32,7 +37,7 @@ impl SelectedAbi {
     pub(crate) fn new(chosen: Option<AddressAbi>) -> Self {
         Self(AtomicU8::new(match chosen {
             None => PRESUMED,
-            Some(AddressAbi::AnyFamily) => ANY_FAMILY,
+            Some(AddressAbi::AnyFamily) => ANY_FAMILY_CHOSEN,
             Some(AddressAbi::IpOnly) => IP_ONLY,
         }))
     }
@@ -42,6 +47,11 @@ impl SelectedAbi {
             IP_ONLY => AddressAbi::IpOnly,
             _ => AddressAbi::AnyFamily,
         }
+    }
+
+    /// Whether binding and resolving an IP address is the second set's.
+    pub(crate) fn takes_ip_commands(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != ANY_FAMILY_CHOSEN
     }
 
     /// Whether a command for any address family failed because the kernel does not have

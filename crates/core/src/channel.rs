@@ -80,7 +80,7 @@ impl EventChannel {
     }
 
     /// The set of address commands in use: the one that the caller chose, or the one
-    /// that the kernel is known, or until then presumed, to support.
+    /// that the kernel is known, or until then presumed, to support; see [`AddressAbi`].
     #[must_use]
     pub fn address_abi(&self) -> AddressAbi {
         self.state.address_abi.current()
@@ -95,14 +95,30 @@ impl EventChannel {
     /// open or wait for a descriptor.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
-        self.next_event_until(deadline.into())
+        self.wait_for_event(EventWait {
+            channel: &self.state,
+            deadline: deadline.into(),
+            only_kernel: false,
+        })
     }
 
-    fn next_event_until(&self, deadline: Deadline) -> Result<Event> {
-        let mut wait = EventWait {
+    /// Waits for the next event like [`next_event`](Self::next_event), but once it waits, only
+    /// the kernel ends the wait: neither a [`Waker`] nor an event that a call on another thread
+    /// causes. That needs no other descriptor than the kernel's file. For a caller that alone
+    /// uses the channel and its ids.
+    ///
+    /// # Errors
+    /// Those of [`next_event`](Self::next_event).
+    #[doc(alias = "rdma_get_cm_event")]
+    pub fn next_kernel_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+        self.wait_for_event(EventWait {
             channel: &self.state,
-            deadline,
-        };
+            deadline: deadline.into(),
+            only_kernel: true,
+        })
+    }
+
+    fn wait_for_event(&self, mut wait: EventWait<'_>) -> Result<Event> {
         if self.state.poll_first.next() {
             match wait.poll() {
                 // There may be an event nevertheless.
@@ -283,6 +299,8 @@ struct EventWait<'channel> {
     channel: &'channel Channel,
     /// No duration any more once the caller has waited.
     deadline: Deadline,
+    /// Whether only the kernel ends the wait.
+    only_kernel: bool,
 }
 
 impl EventWait<'_> {
@@ -292,7 +310,7 @@ impl EventWait<'_> {
         let ucma = &self.channel.ucma;
         let until = self.deadline.until_by(|| ucma.now());
         self.deadline = until.map_or(Deadline::Never, Deadline::At);
-        match ucma.wait_before(until) {
+        match ucma.wait_before(until, self.only_kernel) {
             Ok(None) => Err(Error::DeadlinePassed),
             Ok(Some(false)) => Ok(()),
             Ok(Some(true)) => Err(Error::Woken),

@@ -51,6 +51,7 @@ pub(crate) struct IdState {
     kernel_id: AtomicU32,
     answering: Answering,
     listens: AtomicBool,
+    has_given_path: AtomicBool,
     cache: QueryCache,
     request: Option<RequestParams>,
     rare: OnceLock<Box<RareState>>,
@@ -104,6 +105,7 @@ impl IdState {
             kernel_id: AtomicU32::new(NO_ID),
             answering: Answering::default(),
             listens: AtomicBool::new(false),
+            has_given_path: AtomicBool::new(false),
             cache: QueryCache::default(),
             request,
             rare: OnceLock::new(),
@@ -160,6 +162,16 @@ impl IdState {
     /// From now on connect requests may arrive.
     pub(crate) fn set_listening(&self) {
         self.listens.store(true, Ordering::Release);
+    }
+
+    /// The caller is about to set a path record.
+    pub(crate) fn set_given_path(&self) {
+        self.has_given_path.store(true, Ordering::Release);
+    }
+
+    /// Whether the path records may be the caller's.
+    pub(crate) fn has_given_path(&self) -> bool {
+        self.has_given_path.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_open(&self) -> bool {

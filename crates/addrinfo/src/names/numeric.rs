@@ -97,7 +97,7 @@ pub(super) fn port(text: &str) -> Result<Option<u16>> {
 }
 
 /// A port in decimal digits only.
-fn plain_port(text: &str) -> Option<u16> {
+pub(super) fn plain_port(text: &str) -> Option<u16> {
     // `parse` accepts a sign.
     text.starts_with(|first: char| first.is_ascii_digit())
         .then(|| text.parse().ok())

@@ -31,7 +31,8 @@ impl IdHandle {
         let operation = Operation::Bind(address);
         let id = self.enter()?;
         id.invalidating(|| {
-            id.with_address_abi(
+            id.with_address_abi_for(
+                &address,
                 || {
                     let request = Bind::new(id.kernel_id(), to_storage(&address));
                     id.send(|| operation, request, &mut NoResponse, Attachment::None)

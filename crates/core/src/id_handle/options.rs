@@ -92,6 +92,7 @@ impl IdHandle {
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(value.as_bytes());
+        id.set_given_path();
         id.invalidating(|| id.send(|| operation, request, &mut NoResponse, value))
     }
 

@@ -49,7 +49,8 @@ impl IdHandle {
         }
         let id = self.enter()?;
         id.invalidating(|| {
-            id.with_address_abi(
+            id.with_address_abi_for(
+                &destination,
                 || {
                     let from = source.as_ref().map(to_storage);
                     let to = to_storage(&destination);

@@ -19,9 +19,9 @@ impl IdHandle {
     /// for an id that is queried once. An id without a device has no GIDs, and one
     /// without a device or a peer no path records.
     ///
-    /// For an id with IP addresses on RoCE this is one query, elsewhere one more for the path
-    /// records. The path record of RoCE has LIDs of 0 then, instead of bytes of a MAC
-    /// address.
+    /// For an id with IP addresses this is one query, and one more if there are path records of
+    /// InfiniBand, or the caller's. The path record of RoCE has LIDs of 0 then, instead of bytes
+    /// of a MAC address.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -44,10 +44,14 @@ impl IdHandle {
                 addresses.pkey = 0;
             }
             if with_path_records && addresses.destination.is_some() {
+                // `ucma_copy_iw_route` counts none, whatever the caller has set.
+                let has_more = answer.path_count > 0 || id.has_given_path();
                 path_records = if is_roce || !any_family {
                     paths(&answer, any_family)?
-                } else {
+                } else if has_more {
                     id.query_paths()?.to_vec()
+                } else {
+                    Vec::new()
                 };
             }
         }

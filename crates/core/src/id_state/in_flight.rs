@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rdmacm_abi::{Command, CommandNumber};
 
 use super::{IdState, Location};
+use crate::address::CmAddr;
 use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -96,6 +97,22 @@ impl InFlight {
             }
         }
         with_older_abi(ip_only)
+    }
+
+    /// As [`with_address_abi`](Self::with_address_abi), for a command that both sets have for
+    /// this address.
+    #[inline]
+    pub(crate) fn with_address_abi_for<T>(
+        &self,
+        address: &CmAddr,
+        any_family: impl FnOnce() -> Result<T>,
+        ip_only: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let is_ip = !matches!(address, CmAddr::Ib(_));
+        if is_ip && self.location.channel.address_abi.takes_ip_commands() {
+            return ip_only();
+        }
+        self.with_address_abi(any_family, ip_only)
     }
 
     /// The channel's address ABI.

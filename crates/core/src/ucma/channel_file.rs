@@ -59,12 +59,16 @@ impl ChannelFile {
         }
     }
 
-    /// Waits like [`UcmaFile::wait`]; returns `None` if the clock has reached `until`
-    /// before.
+    /// Waits like [`UcmaFile::wait`], or for the kernel only; returns `None` if the clock has
+    /// reached `until` before.
     #[inline]
-    pub(crate) fn wait_before(&self, until: Option<Instant>) -> io::Result<Option<bool>> {
+    pub(crate) fn wait_before(
+        &self,
+        until: Option<Instant>,
+        only_kernel: bool,
+    ) -> io::Result<Option<bool>> {
         match self {
-            Self::Kernel(file) => file.wait_before(until),
+            Self::Kernel(file) => file.wait_before(until, only_kernel),
             Self::Other(file) if until.is_some_and(|until| until <= file.now()) => Ok(None),
             Self::Other(file) => file.wait(until, None).map(Some),
         }

@@ -15,7 +15,7 @@ use rdmacm_abi::CommandNumber;
 
 use super::frame::fill_in;
 use super::node;
-use super::readiness::Readiness;
+use super::readiness::{self, Readiness};
 use super::{Call, UcmaFile};
 use crate::error::{Error, Result};
 
@@ -84,12 +84,20 @@ impl KernelFile {
     }
 
     /// Waits for events; returns `None` if the clock has reached `until` before.
-    pub(super) fn wait_before(&self, until: Option<Instant>) -> io::Result<Option<bool>> {
+    pub(super) fn wait_before(
+        &self,
+        until: Option<Instant>,
+        only_kernel: bool,
+    ) -> io::Result<Option<bool>> {
         let left = until.map(time_left);
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        self.readiness.wait(self.ucma.as_fd(), None, left).map(Some)
+        let ucma = self.ucma.as_fd();
+        if only_kernel {
+            return readiness::wait_for_kernel(ucma, left).map(|()| Some(false));
+        }
+        self.readiness.wait(ucma, None, left).map(Some)
     }
 
     fn open_at(node: &CStr) -> Result<Self> {
@@ -171,7 +179,7 @@ mod tests {
     use nix::sys::stat::Mode;
     use rdmacm_abi::{EventResponse, GetEvent, Listen, MigrateId, MigrateIdResponse, NoResponse};
     use std::ffi::CString;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::os::unix::ffi::OsStringExt;
     use tempfile::TempDir;
     use zerocopy::FromZeros;
@@ -243,6 +251,21 @@ mod tests {
     }
 
     /// A forked child may have made it readable.
+    #[test]
+    fn a_wait_for_the_kernel_ends_with_an_event_only_and_opens_no_descriptor() {
+        let folder = TempDir::new().unwrap();
+        let ucma = pipe_file(&folder, "pipe");
+        ucma.wake();
+        let soon = ucma.now() + Duration::from_millis(1);
+        assert_eq!(ucma.wait_before(Some(soon), true).unwrap(), Some(false));
+        assert!(ucma.now() >= soon);
+        assert_eq!(ucma.wait_before(Some(soon), true).unwrap(), None);
+        (&ucma.ucma).write_all(b"event").unwrap();
+        assert_eq!(ucma.wait_before(None, true).unwrap(), Some(false));
+        assert!(ucma.readiness.is_closed());
+        assert_eq!(ucma.wait_before(None, false).unwrap(), Some(true));
+    }
+
     #[test]
     fn reads_that_find_no_event_clear_a_readiness_without_a_cause() {
         let folder = TempDir::new().unwrap();

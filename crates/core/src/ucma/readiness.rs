@@ -54,6 +54,16 @@ struct Opened {
 /// although no flag is set finds none every time.
 const EMPTY_READS: u8 = 16;
 
+/// Waits until the kernel has an event, whatever flags are set.
+pub(super) fn wait_for_kernel(ucma: BorrowedFd<'_>, left: Option<Duration>) -> io::Result<()> {
+    let mut fds = [PollFd::new(ucma, PollFlags::POLLIN)];
+    match poll(&mut fds, timeout(left)) {
+        // The caller checks its deadline and waits again.
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 impl Readiness {
     /// Opens the descriptor of [`fd`](Self::fd), unless it is open.
     pub(super) fn open(&self, ucma: BorrowedFd<'_>) -> io::Result<()> {
@@ -281,6 +291,10 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
 
 #[cfg(test)]
 impl Readiness {
+    pub(super) fn is_closed(&self) -> bool {
+        self.eventfd.get().is_none() && self.epoll.get().is_none()
+    }
+
     /// What a forked child does when it wakes, or notifies: it shares the eventfd, not the flags.
     pub(super) fn wake_in_a_child(&self) {
         self.eventfd().unwrap().write(1).unwrap();
@@ -493,7 +507,7 @@ mod tests {
         readiness.wake();
         readiness.notify();
         assert!(readiness.take_wake() && readiness.take_notification());
-        assert!(readiness.eventfd.get().is_none() && readiness.epoll.get().is_none());
+        assert!(readiness.is_closed());
     }
 
     #[test]

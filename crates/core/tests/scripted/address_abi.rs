@@ -39,6 +39,32 @@ fn an_address_of_any_family_is_bound_and_resolved_with_its_size() {
 }
 
 #[test]
+fn ip_addresses_are_bound_and_resolved_by_the_shorter_commands() {
+    let fixture = open();
+    let id = fixture.id(PortSpace::TCP);
+    id.bind(v4(1, 7)).unwrap();
+    id.resolve_addr(Some(v4(1, 0)), v4(2, 8), SECOND).unwrap();
+    let commands = [CommandNumber::BIND_IP, CommandNumber::RESOLVE_IP];
+    assert_eq!(fixture.sent(), commands);
+    let native: IbAddr = "[fe80::1]".parse().unwrap();
+    id.bind(native).unwrap();
+    id.resolve_addr(None, native, SECOND).unwrap();
+    let commands = [CommandNumber::BIND, CommandNumber::RESOLVE_ADDR];
+    assert_eq!(fixture.sent(), commands);
+    assert_eq!(fixture.channel.address_abi(), AddressAbi::AnyFamily);
+}
+
+/// What the kernel refuses is refused: both sets have it.
+#[test]
+fn a_refused_command_for_ip_is_neither_repeated_nor_probed() {
+    let fixture = open();
+    let id = fixture.id(PortSpace::TCP);
+    fixture.ucma.refuse(CommandNumber::BIND_IP, libc::EINVAL);
+    errno(id.bind(v4(1, 7)), libc::EINVAL);
+    assert_eq!(fixture.sent(), [CommandNumber::BIND_IP]);
+}
+
+#[test]
 fn the_ip_commands_refuse_infiniband_addresses() {
     let fixture = Fixture::with(AddressAbi::IpOnly);
     assert_eq!(fixture.channel.address_abi(), AddressAbi::IpOnly);
@@ -70,30 +96,35 @@ fn an_old_kernel_is_detected_once_and_gets_the_ip_commands() {
     let fixture = open();
     assert_eq!(fixture.channel.address_abi(), AddressAbi::AnyFamily);
     let id = fixture.id(PortSpace::TCP);
-    for _ in 0..2 {
-        fixture.ucma.refuse(CommandNumber::BIND, libc::EINVAL);
+    for command in [CommandNumber::QUERY, CommandNumber::BIND] {
+        fixture.ucma.refuse(command, libc::EINVAL);
     }
-    id.bind(v4(1, 7)).unwrap();
-    let bind = CommandNumber::BIND;
-    assert_eq!(fixture.sent(), [bind, bind, CommandNumber::BIND_IP]);
+    id.path_records().unwrap();
+    let detected = [
+        CommandNumber::QUERY,
+        CommandNumber::BIND,
+        CommandNumber::QUERY_ROUTE,
+    ];
+    assert_eq!(fixture.sent(), detected);
     assert_eq!(fixture.channel.address_abi(), AddressAbi::IpOnly);
-    id.bind(v4(1, 7)).unwrap();
-    assert_eq!(fixture.sent(), [CommandNumber::BIND_IP]);
+    id.addresses().unwrap();
+    assert_eq!(fixture.sent(), [CommandNumber::QUERY_ROUTE]);
 }
 
 #[test]
 fn a_refusal_by_a_kernel_that_supports_the_command_is_final() {
     let fixture = open();
     let id = fixture.id(PortSpace::TCP);
+    let native: IbAddr = "[fe80::1]".parse().unwrap();
     let bind = CommandNumber::BIND;
     fixture.ucma.refuse(bind, libc::EINVAL);
     fixture.ucma.refuse(bind, libc::ENOENT);
-    errno(id.bind(v4(1, 7)), libc::EINVAL);
+    errno(id.bind(native), libc::EINVAL);
     let sent = fixture.ucma.take();
     let about: Bind = sent[1].request();
     assert_eq!((sent.len(), about.id), (2, u32::MAX));
     fixture.ucma.refuse(bind, libc::EINVAL);
-    errno(id.bind(v4(1, 7)), libc::EINVAL);
+    errno(id.bind(native), libc::EINVAL);
     assert_eq!(fixture.sent(), [bind], "the library probes once");
     assert_eq!(fixture.channel.address_abi(), AddressAbi::AnyFamily);
 }

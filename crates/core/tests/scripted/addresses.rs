@@ -8,7 +8,7 @@ use rdmacm_abi::{
     QueryPathResponse, QueryRouteResponse, SockaddrIb, SockaddrStorage,
 };
 use rdmacm_core::{
-    AddressAbi, Addresses, CmAddr, CommandNumber, Error, Gid, IdHandle, PortSpace, Result,
+    AddressAbi, Addresses, CmAddr, CommandNumber, Error, Gid, IdHandle, PathData, PortSpace, Result,
 };
 use zerocopy::FromZeros;
 
@@ -298,7 +298,7 @@ fn a_route_on_roce_is_one_query() {
         assert_eq!(route.gids.unwrap().destination, Some(Gid([2; 16])));
         assert_eq!(route.path_records.len(), usize::from(with_path_records));
         for path in &route.path_records {
-            assert_eq!(path.flags, rdmacm_core::PathData::USABLE);
+            assert_eq!(path.flags, PathData::USABLE);
             assert_eq!((path.record.pkey, path.record.dgid), (0xffff, Gid([2; 16])));
         }
         assert_eq!(fixture.sent().len(), 1);
@@ -309,7 +309,12 @@ fn a_route_on_roce_is_one_query() {
 fn path_records_elsewhere_are_queried_apart() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    for path_count in [0, 1] {
+    // On iWARP the answer counts none, whatever the caller has set.
+    for (path_count, is_given) in [(1, false), (0, true)] {
+        if is_given {
+            let path = rdmacm_abi::PathRecordData::new_zeroed();
+            id.set_ib_path(&[PathData::from(&path)]).unwrap();
+        }
         fixture.ucma.forget();
         let answer = QueryRouteResponse {
             path_count,
@@ -326,6 +331,20 @@ fn path_records_elsewhere_are_queried_apart() {
         assert_eq!(route.path_records[0].record.dgid, Gid([9; 16]));
         assert_eq!(fixture.sent().len(), 2);
     }
+}
+
+#[test]
+fn a_route_without_path_records_is_one_query() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let answer = QueryRouteResponse {
+        path_count: 0,
+        ..route_answer()
+    };
+    fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
+    let route = id.route(true).unwrap();
+    assert!(route.gids.is_some() && route.path_records.is_empty());
+    assert_eq!(fixture.sent(), [CommandNumber::QUERY_ROUTE]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ const RESOLVING: [(Stage, Failures); 4] = [
     (
         Stage::ResolveAddress,
         (
-            CommandNumber::RESOLVE_ADDR,
+            CommandNumber::RESOLVE_IP,
             &[
                 ENETUNREACH,
                 EHOSTUNREACH,
@@ -73,7 +73,7 @@ const CONNECT: [Failures; 2] = [
 const LISTENING: [Failures; 3] = [
     (CommandNumber::CREATE_ID, &[ENOMEM, EPERM]),
     (
-        CommandNumber::BIND,
+        CommandNumber::BIND_IP,
         &[EADDRINUSE, EADDRNOTAVAIL, libc::EACCES, ENODEV, ENOMEM],
     ),
     (CommandNumber::LISTEN, &[EADDRINUSE, EINVAL, ENOMEM]),
