@@ -28,6 +28,23 @@ fn the_descriptor_is_readable_while_an_event_is_pending(site: &Site) {
     assert!(!is_readable(channel.as_fd()));
 }
 
+/// What was there before the wait is found.
+#[case]
+fn a_wait_for_the_kernel_takes_what_is_pending(site: &Site) {
+    let (channel, id) = site.id();
+    channel.waker().wake();
+    let woken = channel.next_kernel_event(None).unwrap_err();
+    assert_eq!(woken, Error::Woken);
+    id.begin_resolution().unwrap().finish(0);
+    let event = channel.next_kernel_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::AddrInfoResolved);
+    let none = channel.next_kernel_event(Duration::from_millis(1));
+    assert_eq!(none.unwrap_err(), Error::DeadlinePassed);
+    id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    let event = channel.next_kernel_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::AddrResolved);
+}
+
 #[case]
 fn a_wake_up_makes_the_descriptor_readable_until_taken(site: &Site) {
     let channel = site.channel();

@@ -11,7 +11,7 @@ use rdmacm_tests::{Counting, Listening, PATIENCE, Pair, PendingRequest, Side, Si
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// From creating the id to destroying it: `CREATE_ID`, `RESOLVE_IP`, `RESOLVE_ROUTE`,
+/// From creating the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`,
 /// `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`, `DESTROY_ID`, and one read
 /// for each of four events.
 const ACTIVE: usize = 11;
@@ -20,7 +20,7 @@ const ACTIVE: usize = 11;
 /// read for each of three events, of which RoCE's last may be a fourth.
 const PASSIVE: usize = 7;
 
-/// For a host that has not answered of late, on RoCE: `QUERY`, `CREATE_ID`, `RESOLVE_IP`,
+/// For a host that has not answered of late, on RoCE: `QUERY`, `CREATE_ID`, `RESOLVE_ADDR`,
 /// `DESTROY_ID`, and one read.
 const LOOKUP: usize = 5;
 

@@ -1,9 +1,10 @@
 //! How a directory opens event channels.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use rdmacm_core::{EventChannel, Result};
+use rdmacm_core::{Deadline, Event, EventChannel, Result};
 
 /// The function by which a directory opens its event channels. By default it opens the
 /// kernel's device.
@@ -15,11 +16,43 @@ impl ChannelSource {
         Self(Some(Arc::new(open)))
     }
 
-    pub(crate) fn open(&self) -> Result<EventChannel> {
-        match &self.0 {
-            Some(open) => open(),
-            None => EventChannel::open(),
+    pub(crate) fn open(&self) -> Result<ResolutionChannel> {
+        let channel = match &self.0 {
+            Some(open) => open()?,
+            None => EventChannel::open()?,
+        };
+        let is_private = self.0.is_none();
+        Ok(ResolutionChannel {
+            channel,
+            is_private,
+        })
+    }
+}
+
+/// The channel of one resolution.
+#[derive(Debug)]
+pub(crate) struct ResolutionChannel {
+    channel: EventChannel,
+    /// Whether the caller cannot have a waker of it.
+    is_private: bool,
+}
+
+impl ResolutionChannel {
+    /// Waits for the next event.
+    pub(crate) fn next(&self, deadline: Deadline) -> Result<Event> {
+        if self.is_private {
+            self.channel.next_kernel_event(deadline)
+        } else {
+            self.channel.next_event(deadline)
         }
+    }
+}
+
+impl Deref for ResolutionChannel {
+    type Target = EventChannel;
+
+    fn deref(&self) -> &EventChannel {
+        &self.channel
     }
 }
 

@@ -221,7 +221,7 @@ impl Directory {
         }
         let targets = with_native.as_deref_mut().unwrap_or(targets);
         let until = until.and_then(|until| on_clock_of(&channel, until));
-        let limit = TimeLimit::new(hints.deadline, until, &channel);
+        let limit = TimeLimit::new(hints.deadline, until, || channel.now());
         entries(targets, hints, kind, limit, &channel)
     }
 
@@ -253,7 +253,8 @@ impl Directory {
         let until = hints.deadline.until(channel.now());
         let mut targets = services::find(&channel, service, until)?;
         // The kernel is given what is left.
-        let limit = TimeLimit::new(until.map_or(Deadline::Never, Deadline::At), until, &channel);
+        let deadline = until.map_or(Deadline::Never, Deadline::At);
+        let limit = TimeLimit::new(deadline, until, || channel.now());
         entries(&mut targets, hints, kind, limit, &channel)
     }
 }

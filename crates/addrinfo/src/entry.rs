@@ -2,9 +2,10 @@
 
 use std::mem;
 
-use rdmacm_core::{CmAddr, EventChannel, Family};
+use rdmacm_core::{CmAddr, Family};
 
 use crate::addr_info::AddrInfo;
+use crate::channel_source::ResolutionChannel;
 use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
@@ -21,7 +22,7 @@ pub(crate) fn entries(
     hints: &Hints,
     kind: Kind,
     limit: TimeLimit,
-    channel: &EventChannel,
+    channel: &ResolutionChannel,
 ) -> Result<Vec<AddrInfo>> {
     let prober = Prober {
         channel,

@@ -178,7 +178,8 @@ impl Hints {
     }
 
     /// The deadline of the resolution, for the name server and the kernel together;
-    /// [`DEFAULT_DEADLINE`], 15 s, by default.
+    /// [`DEFAULT_DEADLINE`], 15 s, by default. With [`Deadline::Never`] the kernel resolves
+    /// addresses and routes for an hour each.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();

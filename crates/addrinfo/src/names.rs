@@ -219,7 +219,8 @@ impl NameQuery<'_> {
 }
 
 /// A numeric address of this family at a port number, or at port 0 without a service. `None` for
-/// anything else: a name, an error, and an address in a form that only the C library knows.
+/// anything else: a name, an error, an address in a form that only the C library knows, and one
+/// with a scope, whose interface has to be looked up.
 pub(crate) fn literal(
     node: &str,
     service: Option<&str>,
@@ -227,7 +228,7 @@ pub(crate) fn literal(
 ) -> Option<SocketAddr> {
     let port = service.map_or(Some(0), numeric::plain_port)?;
     let address = numeric::parse(node)?.of_family(family).ok()?;
-    address.with_port(port).ok()
+    address.without_scope(port)
 }
 
 /// Parses a numeric IP address, with port 0: a strict dotted quad, or an IPv6 address
@@ -291,7 +292,7 @@ mod tests {
     /// Whether or not an address is a literal, what is found is the same.
     #[test]
     fn a_literal_is_what_a_query_finds() {
-        for node in ["10.1.0.7", "fd71::1", "fe80::1%lo", "::ffff:10.1.0.7"] {
+        for node in ["10.1.0.7", "fd71::1", "fe80::1", "::ffff:10.1.0.7"] {
             for family in [None, Some(Family::V4), Some(Family::V6), Some(Family::Ib)] {
                 for service in [None, Some("7471")] {
                     let query = NameQuery {
@@ -310,7 +311,8 @@ mod tests {
             ("10.1.0.7", "70000"),
             ("10.1.0.7", "+7"),
             ("10.1.0.7", ""),
-            ("fe80::1%nobodys", "7471"),
+            ("fe80::1%lo", "7471"),
+            ("fe80::1%1", "7471"),
         ] {
             assert_eq!(literal(node, Some(service), None), None, "{node} {service}");
         }

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{
-    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PathData, PortSpace,
-};
+use rdmacm_core::{CmAddr, CmId, Deadline, Error, Event, EventKind, PathData, PortSpace};
 
+use crate::channel_source::ResolutionChannel;
 use crate::kind::Kind;
 use crate::probe_target::ProbeTarget;
 use crate::route::{Route, Via, settable};
@@ -25,13 +24,18 @@ pub(crate) struct Reachable {
 /// lost is repeated after a tenth of it.
 const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
+/// The kernel counts in milliseconds and rejects 0.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// The kernel's longest timeout.
+const LONGEST: Duration = Duration::from_millis(0x7fff_ffff);
+
 /// How many targets are resolved at a time. Each takes a CM id of the kernel and sends
 /// packets to a neighbour, and a name server decides how many there are.
 const MAX_ACTIVE: usize = 64;
 
 /// Resolves targets on one channel, with one port space, queue pair type and deadline.
 pub(crate) struct Prober<'channel> {
-    pub(crate) channel: &'channel EventChannel,
+    pub(crate) channel: &'channel ResolutionChannel,
     pub(crate) kind: Kind,
     pub(crate) with_routes: bool,
     pub(crate) limit: TimeLimit,
@@ -42,22 +46,25 @@ pub(crate) struct Prober<'channel> {
 pub(crate) struct TimeLimit {
     /// When it ends, on the channel's clock.
     until: Option<Instant>,
-    /// The kernel's timeout of each command: never shorter than the time until the end, and
-    /// never zero.
+    /// The kernel's timeout of each command: never shorter than the time until the end.
     timeout: Duration,
 }
 
 impl TimeLimit {
     /// The limit of a resolution that began with this deadline and ends at `until`.
-    pub(crate) fn new(deadline: Deadline, until: Option<Instant>, channel: &EventChannel) -> Self {
+    pub(crate) fn new(
+        deadline: Deadline,
+        until: Option<Instant>,
+        now: impl FnOnce() -> Instant,
+    ) -> Self {
         let timeout = match (deadline, until) {
-            (Deadline::After(whole), _) => whole,
-            (Deadline::At(_), Some(until)) => until.saturating_duration_since(channel.now()),
-            _ => NO_DEADLINE,
+            (Deadline::After(whole), Some(_)) => whole,
+            (_, Some(until)) => until.saturating_duration_since(now()),
+            (_, None) => NO_DEADLINE,
         };
         Self {
             until,
-            timeout: timeout.clamp(Duration::from_millis(1), NO_DEADLINE),
+            timeout: timeout.clamp(SHORTEST, LONGEST),
         }
     }
 }
@@ -116,7 +123,7 @@ impl Prober<'_> {
             if active == 0 {
                 return Ok(());
             }
-            match self.channel.next_kernel_event(deadline) {
+            match self.channel.next(deadline) {
                 Ok(event) => active -= usize::from(self.handle_event(targets, &event)?),
                 Err(Error::DeadlinePassed) => return Ok(()),
                 Err(error) => return Err(error),
@@ -282,11 +289,11 @@ impl Prober<'_> {
     }
 
     /// The kernel's timeout for a target that may take until `until`, if that is before the
-    /// end. The kernel counts in milliseconds and rejects 0.
+    /// end.
     fn timeout(&self, until: Option<Instant>) -> Duration {
         until.map_or(self.limit.timeout, |until| {
             let left = until.saturating_duration_since(self.channel.now());
-            left.clamp(Duration::from_millis(1), NO_DEADLINE)
+            left.clamp(SHORTEST, LONGEST)
         })
     }
 }
@@ -335,6 +342,29 @@ fn deadline_passed(step: Step) -> ProbeResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_timeout_is_that_of_the_deadline() {
+        let now = Instant::now();
+        let later = |seconds| now + Duration::from_secs(seconds);
+        let hour = 60 * 60;
+        for (deadline, until, seconds) in [
+            (Deadline::After(Duration::from_secs(15)), Some(later(3)), 15),
+            (Deadline::At(later(20)), Some(later(7)), 7),
+            (
+                Deadline::At(later(3 * hour)),
+                Some(later(2 * hour)),
+                2 * hour,
+            ),
+            (Deadline::Never, None, hour),
+        ] {
+            let limit = TimeLimit::new(deadline, until, || now);
+            assert_eq!(limit.timeout, Duration::from_secs(seconds), "{deadline:?}");
+            assert_eq!(limit.until, until);
+        }
+        let passed = TimeLimit::new(Deadline::At(now), Some(now), || later(1));
+        assert_eq!(passed.timeout, SHORTEST);
+    }
 
     #[test]
     fn link_local_addresses_need_a_scope() {

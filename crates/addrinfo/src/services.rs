@@ -7,6 +7,7 @@ use rdmacm_core::{
     InfinibandPort, PortSpace, ServiceRecord,
 };
 
+use crate::channel_source::ResolutionChannel;
 use crate::error::{Error, Result, Unanswered};
 use crate::probe_target::ProbeTarget;
 use crate::unreachable::{Reason, Step, Unreachable};
@@ -51,7 +52,7 @@ fn number(text: &str) -> Option<u64> {
 /// Queries the subnet administrators of all active ports at once. Returns the records of
 /// the first that answers.
 pub(crate) fn find(
-    channel: &EventChannel,
+    channel: &ResolutionChannel,
     service: IbService,
     until: Option<Instant>,
 ) -> Result<Vec<ProbeTarget>> {
@@ -65,7 +66,7 @@ pub(crate) fn find(
         .collect::<Result<Vec<_>>>()?;
     let deadline = until.map_or(Deadline::Never, Deadline::At);
     while queries.iter().any(ServiceQuery::is_active) {
-        match channel.next_kernel_event(deadline) {
+        match channel.next(deadline) {
             Ok(event) => {
                 let mut queries = queries.iter_mut();
                 if let Some(candidates) = queries.find_map(|query| query.handle_event(&event)) {

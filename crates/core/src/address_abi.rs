@@ -12,6 +12,7 @@ use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
 ///
 /// A channel for which none was chosen binds and resolves IP addresses by the second, whose
 /// commands are shorter, and does everything else by the first, if the kernel has it.
+/// [`IdHandle::route`](crate::IdHandle::route) always begins with `QUERY_ROUTE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressAbi {
     /// `BIND`, `RESOLVE_ADDR`, `QUERY`: addresses of any family, in slots of

@@ -102,10 +102,10 @@ impl EventChannel {
         })
     }
 
-    /// Waits for the next event like [`next_event`](Self::next_event), but once it waits, only
-    /// the kernel ends the wait: neither a [`Waker`] nor an event that a call on another thread
-    /// causes. That needs no other descriptor than the kernel's file. For a caller that alone
-    /// uses the channel and its ids.
+    /// Waits for the next event like [`next_event`](Self::next_event), for a caller that alone
+    /// uses the channel and its ids: what another thread does need not end the wait, neither a
+    /// [`Waker`] nor an event that a call causes. So the kernel's file needs no other descriptor
+    /// to wait for.
     ///
     /// # Errors
     /// Those of [`next_event`](Self::next_event).
@@ -119,10 +119,12 @@ impl EventChannel {
     }
 
     fn wait_for_event(&self, mut wait: EventWait<'_>) -> Result<Event> {
-        if self.state.poll_first.next() {
+        // Only a read finds what the kernel does not announce.
+        let is_signalled = wait.only_kernel && self.state.ucma.has_signal();
+        if !is_signalled && self.state.poll_first.next() {
             match wait.poll() {
                 // There may be an event nevertheless.
-                Ok(()) | Err(Error::DeadlinePassed) => {}
+                Ok(()) | Err(Error::DeadlinePassed | Error::Wait { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

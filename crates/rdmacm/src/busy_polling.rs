@@ -13,10 +13,10 @@ pub(crate) const BUSY_POLL: Duration = Duration::from_micros(500);
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How many pauses come before the first system call: what comes within a microsecond needs none.
-const PAUSES: u32 = 4;
-/// After how many looks come a poll in any case, and a look at the clock.
-const LOOKS_BY_POLL: u32 = 16;
+/// How many looks come before the first system call: what comes within a microsecond needs none.
+const PAUSES: u32 = 2;
+/// After how many more looks come a poll in any case, and a look at the clock.
+const LOOKS_BY_POLL: u32 = 32;
 
 /// Whether polling before sleeping is worth it on a connection.
 ///
@@ -31,46 +31,41 @@ pub(crate) struct BusyPolling {
 
 impl BusyPolling {
     /// Polls until there is something, for `time` at most, and not after `is_over`, for a caller
-    /// who has looked just now. Between two polls it looks whether something `has_come`, which
-    /// costs less, and need not find all that a poll finds.
-    pub(crate) fn poll<T>(
+    /// who has looked just now. Between two polls it looks whether something has come, which
+    /// costs less, and need not find all that a poll finds: `watch` returns what looks until the
+    /// next poll.
+    pub(crate) fn poll<T, L: Fn() -> bool>(
         &self,
         time: Duration,
         is_over: impl Fn() -> bool,
-        has_come: impl Fn() -> bool,
+        watch: impl Fn() -> L,
         mut poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        if time.is_zero() || self.skips() {
+        if time.is_zero() || is_over() || self.skips() {
             return None;
         }
+        let mut has_come = look(watch(), PAUSES, pause);
         let mut start = None;
-        let mut pauses = PAUSES;
-        while !is_over() {
-            for _ in 1..LOOKS_BY_POLL {
-                if pauses > 0 {
-                    pauses -= 1;
-                    pause();
-                } else {
-                    // Others may have the processor for a while.
-                    start.get_or_insert_with(Instant::now);
-                    // A device in software needs a processor to bring what is awaited.
-                    yield_now();
-                }
-                if has_come() {
-                    break;
-                }
+        loop {
+            if !has_come {
+                // Others may have the processor for a while.
+                start.get_or_insert_with(Instant::now);
+                look(watch(), LOOKS_BY_POLL, give_way);
             }
             let polled = poll();
             if polled.is_some() {
                 self.misses.store(0, Ordering::Relaxed);
                 return polled;
             }
-            if start.get_or_insert_with(Instant::now).elapsed() >= time {
+            if start.is_some_and(|start| start.elapsed() >= time) {
                 self.missed();
-                break;
+                return None;
             }
+            if is_over() {
+                return None;
+            }
+            has_come = false;
         }
-        None
     }
 
     /// Whether this wait sleeps at once.
@@ -91,6 +86,26 @@ impl BusyPolling {
             self.skips.store(skips.min(MAX_SKIPPED), Ordering::Relaxed);
         }
     }
+}
+
+/// Looks as often as this, with a pause before each; returns whether something has come.
+#[inline]
+fn look(has_come: impl Fn() -> bool, looks: u32, pause: impl Fn()) -> bool {
+    for _ in 0..looks {
+        pause();
+        if has_come() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Gives way to others between two looks: a device in software needs a processor to bring what is
+/// awaited. A second call takes less than a look.
+#[inline]
+fn give_way() {
+    yield_now();
+    yield_now();
 }
 
 /// Pauses the processor between two looks: others need the bus.
@@ -118,7 +133,7 @@ mod tests {
             let none: Option<()> = busy.poll(
                 SHORT,
                 || false,
-                || true,
+                || || true,
                 || {
                     polls = true;
                     None
@@ -134,7 +149,7 @@ mod tests {
         let busy = BusyPolling::default();
         let mut polls = 0..10;
         let mut poll = || polls.next().filter(|n| *n == 9);
-        let polled = busy.poll(Duration::MAX, || false, || true, &mut poll);
+        let polled = busy.poll(Duration::MAX, || false, || || true, &mut poll);
         assert_eq!(polled, Some(9));
     }
 
@@ -144,7 +159,7 @@ mod tests {
         assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
         assert!(polling_waits(&busy, 1000) < 30);
         busy.skips.store(0, Ordering::Relaxed);
-        assert_eq!(busy.poll(SHORT, || false, || true, || Some(1)), Some(1));
+        assert_eq!(busy.poll(SHORT, || false, || || true, || Some(1)), Some(1));
         assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
     }
 
@@ -158,9 +173,9 @@ mod tests {
             looks.set(looks.get() + 1);
             false
         };
-        let polled = busy.poll(Duration::MAX, || false, look, &mut poll);
+        let polled = busy.poll(Duration::MAX, || false, || look, &mut poll);
         assert_eq!(polled, Some(2));
-        assert_eq!(looks.get(), 3 * (LOOKS_BY_POLL - 1));
+        assert_eq!(looks.get(), PAUSES + 3 * LOOKS_BY_POLL);
     }
 
     #[test]
@@ -172,17 +187,18 @@ mod tests {
             std::thread::sleep(time);
             false
         };
-        assert_eq!(busy.poll(time, || false, look, || None::<()>), None);
-        assert_eq!(looks.get(), LOOKS_BY_POLL - 1);
+        assert_eq!(busy.poll(time, || false, || look, || None::<()>), None);
+        assert_eq!(looks.get(), PAUSES + LOOKS_BY_POLL);
     }
 
     #[test]
     fn no_time_or_the_end_turns_it_off() {
         let busy = BusyPolling::default();
         assert_eq!(
-            busy.poll(Duration::ZERO, || false, || true, || Some(1)),
+            busy.poll(Duration::ZERO, || false, || || true, || Some(1)),
             None
         );
-        assert_eq!(busy.poll(Duration::MAX, || true, || true, || Some(1)), None);
+        let polled = busy.poll(Duration::MAX, || true, || || true, || Some(1));
+        assert_eq!(polled, None);
     }
 }

@@ -24,7 +24,10 @@ mod state;
 mod tests;
 mod users;
 mod wait;
+mod watch;
 mod work_queues;
+
+pub use watch::CompletionWatch;
 
 pub(crate) use credits::CqCredits;
 use leader::LeaderElection;

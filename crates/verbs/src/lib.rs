@@ -95,7 +95,7 @@ pub use completion::{
     Completion, CompletionError, DatagramSource, Done, WorkId, WorkIds, WorkKind,
 };
 pub use completion_channel::CompletionChannel;
-pub use completion_queue::{CompletionQueue, CqOptions};
+pub use completion_queue::{CompletionQueue, CompletionWatch, CqOptions};
 pub use context::Context;
 pub use device_source::{DeviceSource, SystemDevices};
 pub use error::{CommandError, Error, PostError, Result};

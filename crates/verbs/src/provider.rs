@@ -33,9 +33,9 @@ pub(crate) use crate::mapping::{
     Content, Kernel, Mapping, Slot, SlotBytes, Slots, ThisProcess, Word, Words,
 };
 pub(crate) use crate::uverbs::Uverbs;
-pub(crate) use completion_ring::{CompletionHint, CompletionRing, CompletionRings};
+pub(crate) use completion_ring::{CompletionHint, CompletionRing, CompletionRings, HintWatch};
 pub(crate) use receive_ring::{ReceiveRing, ReceiveRings};
-pub(crate) use rxe::{RingIndices, Rxe};
+pub(crate) use rxe::{IndexWatch, RingIndices, Rxe};
 pub(crate) use send_ring::{
     SendRing, SendRings, SendSlot, SlotOptions, SlotPayload, UdDestination,
 };

@@ -29,6 +29,11 @@ impl Numeric<'_> {
         Ok(Self { ip, ..self })
     }
 
+    /// The address at a port, if it has no scope.
+    pub(super) fn without_scope(self, port: u16) -> Option<SocketAddr> {
+        self.scope.is_none().then(|| SocketAddr::new(self.ip, port))
+    }
+
     pub(super) fn with_port(self, port: u16) -> Result<SocketAddr> {
         let scope_id = self.scope_id()?;
         Ok(match self.ip {

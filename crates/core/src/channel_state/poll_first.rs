@@ -9,8 +9,8 @@ const WAITS: u8 = 8;
 ///
 /// The event that follows a command is rarely there when the caller begins to wait: then
 /// polling first saves a read that finds nothing. If it is there, reading first saves the
-/// poll. The last read that was not preceded by a poll decides; the first wait of a channel
-/// polls. It is only a hint: either order finds every event.
+/// poll. The last read that was not preceded by a poll decides; the first waits of a channel
+/// poll. It is only a hint: either order finds every event.
 #[derive(Debug)]
 pub(crate) struct PollFirst(AtomicU8);
 

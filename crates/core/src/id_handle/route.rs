@@ -19,9 +19,9 @@ impl IdHandle {
     /// for an id that is queried once. An id without a device has no GIDs, and one
     /// without a device or a peer no path records.
     ///
-    /// For an id with IP addresses this is one query, and one more if there are path records of
-    /// InfiniBand, or the caller's. The path record of RoCE has LIDs of 0 then, instead of bytes
-    /// of a MAC address.
+    /// For an id with IP addresses this is one query, and one more for path records of InfiniBand,
+    /// for the caller's on iWARP, and if the source is link-local. The path record of RoCE has LIDs
+    /// of 0 then, instead of bytes of a MAC address.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).

@@ -250,7 +250,6 @@ mod tests {
         assert!(ucma.now() >= soon);
     }
 
-    /// A forked child may have made it readable.
     #[test]
     fn a_wait_for_the_kernel_ends_with_an_event_only_and_opens_no_descriptor() {
         let folder = TempDir::new().unwrap();
@@ -266,6 +265,7 @@ mod tests {
         assert_eq!(ucma.wait_before(None, false).unwrap(), Some(true));
     }
 
+    /// A forked child may have made it readable.
     #[test]
     fn reads_that_find_no_event_clear_a_readiness_without_a_cause() {
         let folder = TempDir::new().unwrap();

@@ -17,9 +17,9 @@ impl MessageConnection {
         let options = self.queue_pair().options();
         let next = || self.queue_pair().next_arrival();
         let is_over = || self.id().queue().is_ready();
-        let has_come = || self.queue_pair().may_have_arrivals();
+        let watch = || self.queue_pair().watch_arrivals();
         let busy = &self.queue_pair().busy_polling;
-        let polled = busy.poll(options.busy_poll, is_over, has_come, next);
+        let polled = busy.poll(options.busy_poll, is_over, watch, next);
         match polled {
             Some(arrival) => Some(Ok(arrival)),
             None => self.sleep_on_thread(),

@@ -327,8 +327,8 @@ impl StreamConnection {
         poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let is_over = || self.may_be_closed();
-        let has_come = || self.queue_pair.may_have_completions(interest);
-        busy.poll(self.options().busy_poll, is_over, has_come, poll)
+        let watch = || self.queue_pair.watch(interest);
+        busy.poll(self.options().busy_poll, is_over, watch, poll)
     }
 
     /// Writes what there is room for, if there is any.

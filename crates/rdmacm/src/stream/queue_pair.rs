@@ -307,11 +307,14 @@ impl StreamQueuePair {
         self.receives.has_any() || needs_sends && self.sends.has_completions()
     }
 
-    /// As [`has_completions`](Self::has_completions), for a caller that polls again and again.
+    /// As [`has_completions`](Self::has_completions), for a caller that looks again and again
+    /// until somebody polls.
     #[inline]
-    pub(super) fn may_have_completions(&self, interest: StreamInterest) -> bool {
+    pub(super) fn watch(&self, interest: StreamInterest) -> impl Fn() -> bool {
         let needs_sends = interest != StreamInterest::Readable || self.receives.is_shared();
-        self.receives.may_have_any() || needs_sends && self.sends.may_have_completions()
+        let receives = self.receives.watch();
+        let sends = needs_sends.then(|| self.sends.watch());
+        move || receives() || sends.is_some_and(|sends| sends.has_come())
     }
 
     pub(super) fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {

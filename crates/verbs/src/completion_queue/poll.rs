@@ -45,26 +45,6 @@ impl CompletionQueue {
         state.is_behind || self.context().uverbs().is_closed() || state.ring.has_any()
     }
 
-    /// Whether the device has written a completion that was not polled for, for a caller that looks
-    /// again and again and polls now and then. Unless the queue was resized, it takes no lock and
-    /// costs a few instructions.
-    ///
-    /// It may be `false` although a poll returns something that the device has not written, or that
-    /// was taken out of the ring before: a request that is reported with another one, a flushed
-    /// request, an error, the removal of the device. Use
-    /// [`has_completions`](Self::has_completions) before sleeping until the queue notifies.
-    #[must_use]
-    #[inline]
-    pub fn may_have_completions(&self) -> bool {
-        let queue = &*self.0;
-        match &queue.hint {
-            Some(hint) if !queue.is_resized.load(Ordering::Relaxed) && queue.mark.is_here() => {
-                hint.has_any(queue.next_slot.load(Ordering::Relaxed))
-            }
-            _ => self.has_completions(),
-        }
-    }
-
     /// Puts the oldest completion into `into`, which is `Ok(None)`. Not in a forked child.
     #[inline(never)]
     fn poll_one(&self, into: &mut Result<Option<Completion>>) {

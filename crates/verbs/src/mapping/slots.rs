@@ -181,17 +181,17 @@ unsafe impl Send for SlotBytes {}
 unsafe impl Sync for SlotBytes {}
 
 impl SlotBytes {
-    /// Loads that of a slot, without ordering.
+    /// That of a slot.
     #[must_use]
     #[inline]
-    pub(crate) fn load(&self, index: u32) -> u8 {
+    pub(crate) fn get(&self, index: u32) -> &AtomicU8 {
         let offset = self.stride * (index & self.mask) as usize;
         // SAFETY: `Slots::new` has checked that all slots are within the mapping, and
         // `Slots::bytes` that the byte is within each.
         let byte: NonNull<AtomicU8> = unsafe { self.start.add(offset) }.cast();
         // SAFETY: mapped as long as `self` lives; a byte is always aligned. This process stores
         // it only atomically, as the kernel fills the slots, and so does the kernel.
-        unsafe { byte.as_ref() }.load(Ordering::Relaxed)
+        unsafe { byte.as_ref() }
     }
 }
 

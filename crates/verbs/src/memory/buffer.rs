@@ -169,6 +169,7 @@ const NO_BYTES: &str = "the length must be at least 1, and the memory available"
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the range belongs to this buffer only. No device writes to it while a
         // reference to the buffer exists, and the slice borrows the buffer.
@@ -177,6 +178,7 @@ impl Deref for Buffer {
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the buffer is borrowed exclusively.
         unsafe { self.region.memory().bytes_mut(self.start, self.length) }

@@ -48,7 +48,7 @@ impl Sge {
         buffer: Buffer,
         range: Range<usize>,
     ) -> Result<Self, PostError<Buffer>> {
-        let Some(length) = length_within(&range, buffer.len()) else {
+        let Some(length) = length_within(&range, buffer.whole_len()) else {
             let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
             return Err(PostError::new(error, buffer));
         };

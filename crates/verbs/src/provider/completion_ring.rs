@@ -1,8 +1,10 @@
 //! Completion queues that this process shares with a device.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use rdmacm_abi::uverbs::WorkCompletion;
 
-use super::{RingIndices, SlotBytes, Uverbs, of_driver, rxe, siw};
+use super::{IndexWatch, RingIndices, SlotBytes, Uverbs, of_driver, rxe, siw};
 use crate::error::Result;
 
 /// A completion queue in memory shared with the device.
@@ -67,13 +69,33 @@ pub(crate) enum CompletionHint {
 }
 
 impl CompletionHint {
-    /// Whether the device has written a completion. `next_slot` is that of the next one, which
-    /// rxe's indices do not need.
+    /// Begins to watch for the next completion. `next_slot` is its slot, which rxe's indices do
+    /// not need.
     #[inline]
-    pub(crate) fn has_any(&self, next_slot: u32) -> bool {
+    pub(crate) fn watch(&self, next_slot: u32) -> HintWatch<'_> {
         match self {
-            Self::Indices(indices) => !indices.is_empty(),
-            Self::Flags(flags) => siw::is_valid(flags.load(next_slot)),
+            Self::Indices(indices) => HintWatch::Index(indices.watch()),
+            Self::Flags(flags) => HintWatch::Flag(flags.get(next_slot)),
+        }
+    }
+}
+
+/// The place where the next completion shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HintWatch<'hint> {
+    /// The producer's index of rxe's ring.
+    Index(IndexWatch<'hint>),
+    /// The flags of siw's next slot.
+    Flag(&'hint AtomicU8),
+}
+
+impl HintWatch<'_> {
+    /// Whether the device has written it.
+    #[inline]
+    pub(crate) fn has_any(self) -> bool {
+        match self {
+            Self::Index(index) => index.has_moved(),
+            Self::Flag(flags) => siw::is_valid(flags.load(Ordering::Relaxed)),
         }
     }
 }

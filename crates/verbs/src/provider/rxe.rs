@@ -21,7 +21,7 @@ mod send_ring;
 mod tests;
 
 use queue::Queue;
-pub(crate) use queue::RingIndices;
+pub(crate) use queue::{IndexWatch, RingIndices};
 
 /// Its send queues.
 pub(crate) type SendQueue = Queue<SendWqe>;

@@ -171,7 +171,15 @@ impl MessageQueuePair {
     /// Whether there is a message or the end of the connection, most of the time.
     #[inline]
     pub(in crate::messages) fn may_have_arrivals(&self) -> bool {
-        self.has_arrivals.load(Ordering::Relaxed) || self.has_completed_receives()
+        self.watch_arrivals()()
+    }
+
+    /// As [`may_have_arrivals`](Self::may_have_arrivals), for a caller that looks again and again
+    /// until somebody polls.
+    #[inline]
+    pub(in crate::messages) fn watch_arrivals(&self) -> impl Fn() -> bool {
+        let (arrived, receives) = (&self.has_arrivals, self.receives.watch());
+        move || arrived.load(Ordering::Relaxed) || receives.has_come()
     }
 
     /// Whether there is a message or the end of the connection to poll for, most of the time.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdmacm_abi::uverbs::rxe::{MapInfo, QueueHeader, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{Sge as AbiSge, WorkCompletion};
@@ -25,7 +25,7 @@ pub(crate) struct Queue<T: Element> {
     element: PhantomData<T>,
 }
 
-/// The indices of a [`Queue`], by which anyone tells whether it is empty.
+/// The indices of a [`Queue`], by which anyone watches for its next element.
 #[derive(Debug)]
 pub(crate) struct RingIndices {
     producer: Word,
@@ -34,12 +34,30 @@ pub(crate) struct RingIndices {
 }
 
 impl RingIndices {
-    /// Whether there is no element. As of some moment: the producer and the consumer go on.
+    /// Begins to watch for the element that the consumer takes next.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        let consumer = self.consumer.get().load(Ordering::Relaxed);
-        let producer = self.producer.get().load(Ordering::Relaxed);
-        (consumer ^ producer) & self.mask == 0
+    pub(crate) fn watch(&self) -> IndexWatch<'_> {
+        IndexWatch {
+            producer: self.producer.get(),
+            next: self.consumer.get().load(Ordering::Relaxed),
+            mask: self.mask,
+        }
+    }
+}
+
+/// The index of a producer, and where it was before the next element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexWatch<'ring> {
+    producer: &'ring AtomicU32,
+    next: u32,
+    mask: u32,
+}
+
+impl IndexWatch<'_> {
+    /// Whether there is another element.
+    #[inline]
+    pub(crate) fn has_moved(self) -> bool {
+        (self.next ^ self.producer.load(Ordering::Relaxed)) & self.mask != 0
     }
 }
 

@@ -1,0 +1,67 @@
+//! Watching for the next completion.
+
+use std::sync::atomic::Ordering;
+
+use super::CompletionQueue;
+use crate::process_mark::ProcessMark;
+use crate::provider::HintWatch;
+
+impl CompletionQueue {
+    /// Begins to watch for the next completion, for a caller that looks again and again and
+    /// polls now and then. Unless the queue was resized, a look takes no lock and costs a few
+    /// instructions.
+    #[must_use]
+    #[inline]
+    pub fn watch(&self) -> CompletionWatch<'_> {
+        let queue = &*self.0;
+        let source = match &queue.hint {
+            Some(hint) if !queue.is_resized.load(Ordering::Relaxed) && queue.mark.is_here() => {
+                let next_slot = queue.next_slot.load(Ordering::Relaxed);
+                Source::Hint(hint.watch(next_slot), &queue.mark)
+            }
+            _ => Source::Queue(self),
+        };
+        CompletionWatch { source }
+    }
+
+    /// Whether the device has written a completion that was not polled for: one look of a
+    /// [`watch`](Self::watch).
+    #[must_use]
+    #[inline]
+    pub fn may_have_completions(&self) -> bool {
+        self.watch().has_come()
+    }
+}
+
+/// Tells whether the device has written a completion, see [`CompletionQueue::watch`]. It is for
+/// the time until somebody polls: begin another one then.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionWatch<'queue> {
+    source: Source<'queue>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source<'queue> {
+    Hint(HintWatch<'queue>, &'queue ProcessMark),
+    /// It has no hint any more.
+    Queue(&'queue CompletionQueue),
+}
+
+impl CompletionWatch<'_> {
+    /// Whether the device has written a completion that was not polled for.
+    ///
+    /// It may be `false` although a poll returns something that the device has not written, or
+    /// that was taken out of the ring before: a request that is reported with another one, a
+    /// flushed request, an error, the removal of the device. Use
+    /// [`has_completions`](CompletionQueue::has_completions) before sleeping until the queue
+    /// notifies.
+    #[must_use]
+    #[inline]
+    pub fn has_come(&self) -> bool {
+        match self.source {
+            // A forked child has no ring.
+            Source::Hint(hint, mark) => !mark.is_here() || hint.has_any(),
+            Source::Queue(queue) => queue.has_completions(),
+        }
+    }
+}
