@@ -265,7 +265,10 @@ mod tests {
         let slots = Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), 16, 4).unwrap();
         slots.slot(2).store_byte(9, 7);
         let bytes = slots.bytes(9);
-        assert_eq!([1, 2, 6].map(|index| bytes.get(index).load(Ordering::Relaxed)), [0, 7, 7]);
+        assert_eq!(
+            [1, 2, 6].map(|index| bytes.get(index).load(Ordering::Relaxed)),
+            [0, 7, 7]
+        );
         drop(slots);
         assert_eq!(bytes.get(2).load(Ordering::Relaxed), 7);
     }

@@ -7,21 +7,74 @@ use rdmacm::StreamOptions;
 use rdmacm_tests::{Site, Soft};
 use rdmacm_tests_macros::case;
 
-use super::rsocket_calls::client_with;
+use super::rsocket_calls::{client_with, server};
 use super::rstream::expect_end;
 use crate::rdma_core::RdmaCore;
 
 const MESSAGES: u32 = 70_000;
 const SIZE: u8 = 64;
 
-/// Sets the length of all queues, for a longer run: what waits more often takes longer.
+/// Sets the length of all queues, for a longer run in both directions: what waits more often takes
+/// longer.
 const REQUESTS: &str = "RDMACM_REQUESTS";
 
-/// Those of librdmacm.
-const DEFAULT_REQUESTS: u32 = 384;
+/// The fewest that librdmacm allows.
+const LEAST: u32 = 16;
+/// librdmacm's by default.
+const DEFAULT: u32 = 384;
+/// Of librdmacm, with its send requests nearly as many as a completion queue of rxe holds.
+const MOST: u32 = 0x7000;
+/// As many receive requests as a stream of this library has at most.
+const MOST_RECEIVES: u32 = 16_383;
+/// As many send requests as are enough for those.
+const MOST_SENDS: u32 = 2048;
 
-fn requests() -> u32 {
-    std::env::var(REQUESTS).map_or(DEFAULT_REQUESTS, |requests| requests.parse().unwrap())
+/// Which side of the connection librdmacm is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server,
+}
+
+/// A connection with librdmacm, and how many messages each side sends.
+struct Run {
+    rdma_core: RdmaCore,
+    role: Role,
+    requests: u32,
+    sent: u32,
+    received: u32,
+}
+
+/// Each side, each direction and each length of queues, but not with each other: siw takes twenty
+/// times as long as rxe.
+fn runs(site: &Site) -> Vec<Run> {
+    let newest = RdmaCore::preloaded_since(0).last().unwrap();
+    let run = |role, requests, sent, received| Run {
+        rdma_core: newest,
+        role,
+        requests,
+        sent,
+        received,
+    };
+    if let Ok(requests) = std::env::var(REQUESTS) {
+        let requests = requests.parse().unwrap();
+        let roles = [Role::Client, Role::Server];
+        return roles
+            .map(|role| run(role, requests, MESSAGES, MESSAGES))
+            .into();
+    }
+    let of_the_system = Run {
+        rdma_core: RdmaCore::System,
+        ..run(Role::Client, DEFAULT, 0, MESSAGES)
+    };
+    let most = run(Role::Server, MOST, MESSAGES, 0);
+    match site.soft {
+        Soft::Siw => vec![of_the_system, most],
+        Soft::Rxe => {
+            let least = run(Role::Client, LEAST, MESSAGES, 0);
+            vec![of_the_system, most, least]
+        }
+    }
 }
 
 fn message(number: u32) -> Vec<u8> {
@@ -30,25 +83,39 @@ fn message(number: u32) -> Vec<u8> {
     numbers.flat_map(u32::to_ne_bytes).collect()
 }
 
-/// In both directions; on siw, where it takes twenty times as long, in one of them unless the run
-/// is a longer one.
 #[case(needs(Preloaded))]
 fn sequence_numbers_begin_again(site: &Site) {
-    let requests = requests();
-    let is_one_way = site.soft == Soft::Siw && requests == DEFAULT_REQUESTS;
-    let sent = if is_one_way { 0 } else { MESSAGES };
-    let options = StreamOptions::new().receives(requests).sends(requests);
-    let numbers = [requests, sent, MESSAGES, SIZE.into()].map(|number| number as usize);
-    let (client, mut stream) = client_with(site, RdmaCore::System, "outlasts", &numbers, options);
-    for number in 0..sent {
-        stream.write_all(&message(number)).unwrap();
+    for run in runs(site) {
+        run.go(site);
     }
-    let mut received = [0; SIZE as usize];
-    for number in 0..MESSAGES {
-        stream.read_exact(&mut received).unwrap();
-        assert_eq!(received, *message(number), "{number}");
+}
+
+impl Run {
+    fn go(self, site: &Site) {
+        let Self {
+            rdma_core,
+            role,
+            requests,
+            sent,
+            received,
+        } = self;
+        let options = StreamOptions::new().receives(requests.min(MOST_RECEIVES));
+        let options = options.sends(requests.min(MOST_SENDS));
+        let numbers = [requests, sent, received, SIZE.into()].map(|number| number as usize);
+        let (peer, mut stream) = match role {
+            Role::Client => client_with(site, rdma_core, "outlasts", &numbers, options),
+            Role::Server => server(site, rdma_core, "outlasts", &numbers, &options),
+        };
+        for number in 0..sent {
+            stream.write_all(&message(number)).unwrap();
+        }
+        let mut arrived = [0; SIZE as usize];
+        for number in 0..received {
+            stream.read_exact(&mut arrived).unwrap();
+            assert_eq!(arrived, *message(number), "{role:?} {number}");
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+        expect_end(site, &stream);
+        peer.finish().assert_success();
     }
-    stream.shutdown(Shutdown::Write).unwrap();
-    expect_end(site, &stream);
-    client.finish().assert_success();
 }

@@ -63,8 +63,13 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Writes the buffer as often as the test says; the peer waits for the marker of the last.
     fn send(&mut self) {
-        let mut buffer = self.sent.bytes(self.test.size - 1);
+        let mut buffer = vec![u8::MAX; self.test.size];
+        for _ in 1..self.test.count {
+            self.stream.write_all_at(&buffer, 0).unwrap();
+        }
+        buffer = self.sent.bytes(self.test.size - 1);
         buffer.push(self.next_marker());
         self.stream.write_all_at(&buffer, 0).unwrap();
     }
@@ -125,8 +130,8 @@ fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
 
 #[case]
 fn buffers_are_written_at_their_offsets(site: &Site) {
-    for size in [64, 65_537] {
-        let test = Test::new(size, 1, 5).of_tool("riostream");
+    for (size, count, iterations) in [(64, 1, 5), (65_537, 1, 5), (4096, 10, 20)] {
+        let test = Test::new(size, count, iterations).of_tool("riostream");
         for rdma_core in RdmaCore::compared() {
             as_client(site, test, *rdma_core);
             as_server(site, test, *rdma_core);

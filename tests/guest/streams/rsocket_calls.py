@@ -68,7 +68,9 @@ def connect(address, port, options=(), kind=socket.SOCK_STREAM):
 
 
 def queues_of(requests):
-    return [(SOL_RDMA, option, requests) for option in (RDMA_SQSIZE, RDMA_RQSIZE)]
+    # A completion queue of rxe holds 32,767 completions, of both queues together.
+    sends = min(requests, 2048)
+    return [(SOL_RDMA, RDMA_SQSIZE, sends), (SOL_RDMA, RDMA_RQSIZE, requests)]
 
 
 def set_option(stream, level, option, value):

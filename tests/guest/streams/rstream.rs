@@ -23,7 +23,7 @@ use crate::rdma_core::RdmaCore;
 pub(super) struct Test {
     tool: &'static str,
     pub(super) size: usize,
-    count: usize,
+    pub(super) count: usize,
     pub(super) iterations: usize,
     is_nonblocking: bool,
     is_over_ipv6: bool,

@@ -69,26 +69,38 @@ async fn echo_on_many(site: &Site, node: &Node, options: &StreamOptions) {
 /// What was cancelled is read and written the next time.
 #[case]
 fn a_cancelled_read_or_write_loses_nothing(site: &Site) {
+    let own = StreamOptions::new();
+    let shared = StreamOptions::new().receives(64).shared_receives(128);
     on_one_thread().block_on(async {
-        let node = Node::open().unwrap();
-        let (mut client, mut server) = pair(site, &node, StreamOptions::new()).await;
-        for _ in 0..3 {
-            let mut byte = [0];
-            let read = timeout(SECOND / 50, server.read(&mut byte));
-            assert!(read.await.is_err());
+        for options in [own, shared] {
+            cancel(site, options).await;
         }
-        let mut written = 0;
-        while let Ok(outcome) = timeout(SECOND / 5, client.write(&bytes(10_000))).await {
-            written += outcome.unwrap();
-        }
-        server.read_exact(&mut vec![0; written]).await.unwrap();
-        client.write_all(b"more").await.unwrap();
-        client.shutdown().await.unwrap();
-        let mut rest = Vec::new();
-        server.read_to_end(&mut rest).await.unwrap();
-        assert_eq!(rest, b"more");
-        client.close(PATIENCE).await.unwrap();
     });
+}
+
+async fn cancel(site: &Site, options: StreamOptions) {
+    let node = Node::open().unwrap();
+    let (mut client, mut server) = pair(site, &node, options.clone()).await;
+    // With shared receives, another stream may take what is this one's.
+    let (mut other, mut bystander) = pair(site, &node, options).await;
+    for _ in 0..3 {
+        let mut byte = [0];
+        let read = timeout(SECOND / 50, server.read(&mut byte));
+        assert!(read.await.is_err());
+    }
+    let mut written = 0;
+    while let Ok(outcome) = timeout(SECOND / 5, client.write(&bytes(10_000))).await {
+        written += outcome.unwrap();
+    }
+    other.write_all(b"other").await.unwrap();
+    bystander.read_exact(&mut [0; 5]).await.unwrap();
+    server.read_exact(&mut vec![0; written]).await.unwrap();
+    client.write_all(b"more").await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    server.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"more");
+    client.close(PATIENCE).await.unwrap();
 }
 
 /// A proxy between TCP and RDMA.

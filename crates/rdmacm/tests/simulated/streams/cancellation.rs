@@ -8,7 +8,7 @@ use rdmacm::core::Deadline;
 use rdmacm::tokio::RdmaStream;
 use rdmacm_sim::Fabric;
 use rdmacm_test_helpers::poll_at_most;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::tasks::Tasks;
@@ -177,6 +177,39 @@ async fn reading() {
     }
 }
 
+/// What a reader has looked at and not consumed is there the next time.
+#[tokio::test(start_paused = true)]
+#[expect(unsafe_code, reason = "the peers are this process's own")]
+async fn reading_in_place() {
+    for tasks in Tasks::each() {
+        let (mut near, far) = tasks.connect().await;
+        let (read, write) = far.into_split();
+        // SAFETY: the peer is of this library, in this process.
+        let mut reader = unsafe { read.in_place() };
+        tasks.fabric.set_delay(SECOND);
+        drop_after_each(2, async |polls| {
+            let number = [u8::try_from(polls).unwrap(); 2];
+            let mut is_complete = false;
+            let reading = async {
+                let first = poll_at_most(polls, reader.fill_buf()).await;
+                is_complete = first.is_some_and(|filled| filled.is_ok());
+                for _ in number {
+                    assert_eq!(reader.fill_buf().await.unwrap()[0], number[0]);
+                    reader.consume(1);
+                }
+            };
+            let (written, ()) = tokio::join!(near.write_all(&number), reading);
+            written.unwrap();
+            is_complete
+        })
+        .await;
+        let far = reader.into_half().reunite(write).unwrap();
+        assert_eq!(close(near, far).await, b"");
+        tasks.fabric.set_delay(Duration::ZERO);
+        tasks.assert_clean().await;
+    }
+}
+
 /// A write that is dropped after each number of polls, to a peer that reads late. `write` returns
 /// what it has written, or nothing if it was dropped. The peer reads just that.
 pub(super) async fn drop_writes(write: impl AsyncFn(&mut RdmaStream, usize) -> Option<Vec<u8>>) {
@@ -289,6 +322,39 @@ async fn writing_into_mapped_memory() {
     let mut written = [0; MAX_POLLS];
     memory.read(0, &mut written);
     assert_eq!(written, expected);
+    drop(memory);
+    assert_eq!(close(near, far).await, b"");
+    tasks.fabric.set_delay(Duration::ZERO);
+    tasks.assert_clean().await;
+}
+
+/// One that is dropped has written a part from the beginning, or nothing.
+#[tokio::test(start_paused = true)]
+async fn writing_all_into_mapped_memory() {
+    const LENGTH: usize = 3000;
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let (mut near, mut far) = tasks.connect().await;
+    let memory = far.map(LENGTH, 0).await.unwrap();
+    far.write_all(b"m").await.unwrap();
+    near.read_exact(&mut [0]).await.unwrap();
+    tasks.fabric.set_delay(SECOND);
+    drop_after_each(3, async |polls| {
+        let number = u8::try_from(polls + 1).unwrap();
+        let written = poll_at_most(polls, near.write_all_at(&[number; LENGTH], 0)).await;
+        // Arrives after what was written into the memory.
+        near.write_all(b"w").await.unwrap();
+        far.read_exact(&mut [0]).await.unwrap();
+        let mut content = [0; LENGTH];
+        memory.read(0, &mut content);
+        let begun = content.iter().take_while(|byte| **byte == number).count();
+        assert!(!content[begun..].contains(&number), "{polls}");
+        match written {
+            Some(written) => written.unwrap(),
+            None => assert!(begun < LENGTH, "{polls}"),
+        }
+        begun == LENGTH
+    })
+    .await;
     drop(memory);
     assert_eq!(close(near, far).await, b"");
     tasks.fabric.set_delay(Duration::ZERO);
