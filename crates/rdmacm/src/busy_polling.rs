@@ -13,7 +13,7 @@ pub(crate) const BUSY_POLL: Duration = Duration::from_micros(500);
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How many looks come before the first system call: what comes within a microsecond needs none.
+/// How many looks come before the first system call: what is about to come needs none.
 const PAUSES: u32 = 1;
 /// After how many more looks come a poll in any case, and a look at the clock: others may have the
 /// processor for a while between two looks.
@@ -31,8 +31,8 @@ pub(crate) struct BusyPolling {
 }
 
 impl BusyPolling {
-    /// Polls until there is something, for `time` at most, and not after `is_over`, for a caller
-    /// who has looked just now. Between two polls it looks whether something has come, which
+    /// Polls until there is something, for `time` and one round of looks at most, and not after
+    /// `is_over`, for a caller who has looked just now. Between two polls it looks whether something has come, which
     /// costs less, and need not find all that a poll finds: `watch` returns what looks until the
     /// next poll.
     pub(crate) fn poll<T, L: Fn() -> bool>(
@@ -45,12 +45,13 @@ impl BusyPolling {
         if time.is_zero() || is_over() || self.skips() {
             return None;
         }
-        let mut has_come = look(watch(), PAUSES, pause);
+        let mut watched = watch();
+        let mut has_come = look(&watched, PAUSES, pause);
         // For what comes during the first looks the clock is not read.
         let mut end = None;
         loop {
             if !has_come {
-                look(watch(), LOOKS_BY_POLL, give_way);
+                look(&watched, LOOKS_BY_POLL, give_way);
             }
             let polled = poll();
             if polled.is_some() {
@@ -69,7 +70,7 @@ impl BusyPolling {
                 }
                 Some(_) => {}
             }
-            has_come = false;
+            (watched, has_come) = (watch(), false);
         }
     }
 
@@ -106,7 +107,7 @@ fn look(has_come: impl Fn() -> bool, looks: u32, pause: impl Fn()) -> bool {
 }
 
 /// Gives way to others between two looks: a device in software needs a processor to bring what is
-/// awaited. A second call takes less than a look.
+/// awaited. Twice, as each look takes instructions of this thread.
 #[inline]
 fn give_way() {
     yield_now();
@@ -173,13 +174,18 @@ mod tests {
         let busy = BusyPolling::default();
         let mut polls = 0..;
         let mut poll = || polls.next().filter(|n| *n == 2);
-        let looks = Cell::new(0);
+        let (looks, watches) = (Cell::new(0), Cell::new(0));
         let look = || {
             looks.set(looks.get() + 1);
             false
         };
-        let polled = busy.poll(Duration::MAX, || false, || look, &mut poll);
-        assert_eq!(polled, Some(2));
+        // Each poll may have changed where the next comes.
+        let watch = || {
+            watches.set(watches.get() + 1);
+            look
+        };
+        let polled = busy.poll(Duration::MAX, || false, watch, &mut poll);
+        assert_eq!((polled, watches.get()), (Some(2), 3));
         assert_eq!(looks.get(), PAUSES + 3 * LOOKS_BY_POLL);
     }
 

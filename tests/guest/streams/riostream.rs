@@ -30,6 +30,7 @@ impl<'a> Side<'a> {
     fn new(test: Test, stream: &'a RdmaStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        assert!(test.iterations < 128, "each marker is another byte");
         let memory = stream.map(test.size, 0)?;
         memory.write(test.size - 1, &[u8::MAX]);
         Ok(Self {
@@ -63,7 +64,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Writes the buffer as often as the test says; the peer waits for the marker of the last.
+    /// Writes into the peer's buffer as often as the test says; the peer waits for the marker of the
+    /// last time. The others end with the byte that is in the buffer before the first.
     fn send(&mut self) {
         let mut buffer = vec![u8::MAX; self.test.size];
         for _ in 1..self.test.count {

@@ -79,10 +79,14 @@ fn forked() {
     let pair = roomy(&site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     server.post_receive(room(server, LENGTH)).unwrap();
+    let queue = server.receive_queue().clone();
+    let watch = queue.watch();
+    assert!(!watch.has_come());
     // SAFETY: this process has one thread.
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
-            let queue = pair.server.queue_pair.receive_queue().clone();
+            assert!(watch.has_come());
+            assert_eq!(format!("{watch:?}"), "CompletionWatch { .. }");
             use_inherited(pair.server.queue_pair, &queue);
             drop(queue);
             std::process::exit(0);

@@ -230,8 +230,9 @@ impl State {
         }
     }
 
-    /// Handles the completion of a request of the send queue.
-    #[inline]
+    /// Handles the completion of a request of the send queue, whose memory it takes.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each message")]
     pub(super) fn complete_request(
         &mut self,
         completion: &mut Completion,
@@ -242,7 +243,9 @@ impl State {
         if waiter == Some(InFlight::Copied) && result.is_ok() {
             // Mostly.
             let memory = std::mem::take(&mut completion.sg_list);
-            self.pool.extend(memory.into_buffer());
+            if let Some(buffer) = memory.into_buffer() {
+                self.pool.push(buffer);
+            }
             return self.finish(deferred);
         }
         self.complete_other(waiter, completion, deferred);

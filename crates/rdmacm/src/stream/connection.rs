@@ -174,15 +174,16 @@ impl StreamConnection {
         &self,
         transfer: impl FnOnce() -> Option<Transferred>,
     ) -> Option<Result<usize, Cause>> {
-        // Mostly there is no event.
-        if self.may_be_closed() {
-            let closed = self.close_reason();
-            return self.outcome(transfer(), closed);
-        }
+        // Mostly there is no event. What has come before it counts, so it is looked for first.
+        let closed = if self.may_be_closed() {
+            self.close_reason()
+        } else {
+            None
+        };
         match transfer() {
             Some(Transferred::Bytes(bytes)) => Some(Ok(bytes)),
-            None => None,
-            other => self.outcome(other, None),
+            None if closed.is_none() => None,
+            other => self.outcome(other, closed),
         }
     }
 

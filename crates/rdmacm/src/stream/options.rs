@@ -149,7 +149,8 @@ impl StreamOptions {
     }
 
     /// Sends an empty write at this interval while a call waits on the stream, so that a reader
-    /// too detects a dead peer or a broken path. There are none by default: only writes do. See
+    /// too detects a dead peer or a broken path. There are none by default: only a write in flight
+    /// does, and a writer may wait without one until the peer reads. See
     /// [`MessageOptions::keep_alive`](crate::MessageOptions::keep_alive) for the time it
     /// takes.
     #[must_use]

@@ -302,6 +302,7 @@ impl StreamQueuePair {
 
     /// Whether there is something to poll for, most of the time: what the peer has sent, and for
     /// a writer room in the send queue.
+    #[inline(never)]
     pub(super) fn has_completions(&self, interest: StreamInterest) -> bool {
         let needs_sends = interest != StreamInterest::Readable || self.receives.is_shared();
         self.receives.has_any() || needs_sends && self.sends.has_completions()
@@ -311,10 +312,19 @@ impl StreamQueuePair {
     /// until somebody polls.
     #[inline]
     pub(super) fn watch(&self, interest: StreamInterest) -> impl Fn() -> bool {
-        let needs_sends = interest != StreamInterest::Readable || self.receives.is_shared();
-        let receives = self.receives.watch();
-        let sends = needs_sends.then(|| self.sends.watch());
-        move || receives() || sends.is_some_and(|sends| sends.has_come())
+        let own = match &self.receives {
+            ReceiveQueue::Own(receives) => {
+                let needs_sends = interest != StreamInterest::Readable;
+                let sends = needs_sends.then(|| self.sends.watch());
+                Some((receives.watch(), sends))
+            }
+            ReceiveQueue::Shared(_) => None,
+        };
+        move || match own {
+            Some((receives, None)) => receives.has_come(),
+            Some((receives, Some(sends))) => receives.has_come() || sends.has_come(),
+            None => self.has_completions(interest),
+        }
     }
 
     pub(super) fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {

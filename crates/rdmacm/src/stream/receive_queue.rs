@@ -67,18 +67,10 @@ impl ReceiveQueue {
     /// As [`has_any`](Self::has_any), for a caller that looks again, or later.
     #[inline]
     pub(super) fn may_have_any(&self) -> bool {
-        self.watch()()
-    }
-
-    /// As [`has_any`](Self::has_any), for a caller that looks again and again until somebody
-    /// polls.
-    #[inline]
-    pub(super) fn watch(&self) -> impl Fn() -> bool {
-        let own = match self {
-            Self::Own(completions) => Some(completions.watch()),
-            Self::Shared(_) => None,
-        };
-        move || own.map_or_else(|| self.has_any(), |own| own.has_come())
+        match self {
+            Self::Own(completions) => completions.may_have_completions(),
+            Self::Shared(_) => self.has_any(),
+        }
     }
 }
 

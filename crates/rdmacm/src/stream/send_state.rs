@@ -369,8 +369,14 @@ impl SendState {
         Ok(())
     }
 
-    /// A request has completed. Requests complete in the order of posting.
-    pub(super) fn complete(&mut self, completion: Completion) {
+    /// A request has completed, whose memory it takes. Requests complete in the order of posting.
+    pub(super) fn complete(&mut self, completion: &mut Completion) {
+        if !completion.sg_list.is_empty() {
+            let memory = std::mem::take(&mut completion.sg_list);
+            if let Some(buffer) = memory.into_buffer() {
+                self.buffers.give_back(buffer);
+            }
+        }
         let first = self.in_flight.front();
         // siw may complete a request twice while the connection closes.
         if first.is_none_or(|first| first.work != completion.work) {
@@ -386,11 +392,6 @@ impl SendState {
         }
         if completion.result().is_ok() {
             self.acknowledged += u64::from(charge.bytes);
-        }
-        if !completion.sg_list.is_empty() {
-            if let Some(buffer) = completion.sg_list.into_buffer() {
-                self.buffers.give_back(buffer);
-            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Watching for the next completion.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::CompletionQueue;
@@ -25,7 +26,8 @@ impl CompletionQueue {
     }
 
     /// Whether the device has written a completion that was not polled for: one look of a
-    /// [`watch`](Self::watch).
+    /// [`watch`](Self::watch). It may be `false` although a poll returns something, see
+    /// [`CompletionWatch::has_come`].
     #[must_use]
     #[inline]
     pub fn may_have_completions(&self) -> bool {
@@ -34,17 +36,24 @@ impl CompletionQueue {
 }
 
 /// Tells whether the device has written a completion, see [`CompletionQueue::watch`]. It is for
-/// the time until somebody polls: begin another one then.
-#[derive(Clone, Copy, Debug)]
+/// the time until somebody polls, or resizes the queue: begin another one then.
+#[derive(Clone, Copy)]
 pub struct CompletionWatch<'queue> {
     source: Source<'queue>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Source<'queue> {
     Hint(HintWatch<'queue>, &'queue ProcessMark),
     /// It has no hint any more.
     Queue(&'queue CompletionQueue),
+}
+
+/// Loads nothing: a forked child has no ring.
+impl fmt::Debug for CompletionWatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionWatch").finish_non_exhaustive()
+    }
 }
 
 impl CompletionWatch<'_> {

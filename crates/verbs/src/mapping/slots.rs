@@ -181,7 +181,8 @@ unsafe impl Send for SlotBytes {}
 unsafe impl Sync for SlotBytes {}
 
 impl SlotBytes {
-    /// That of a slot.
+    /// That of a slot. A forked child does not have it: whoever keeps the reference loads only in
+    /// the process that mapped the slots.
     #[must_use]
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &AtomicU8 {

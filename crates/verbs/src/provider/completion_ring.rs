@@ -81,7 +81,7 @@ impl CompletionHint {
 }
 
 /// The place where the next completion shows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum HintWatch<'hint> {
     /// The producer's index of rxe's ring.
     Index(IndexWatch<'hint>),

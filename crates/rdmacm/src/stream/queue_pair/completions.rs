@@ -235,15 +235,16 @@ impl StreamQueuePair {
         loop {
             let polled = self.sends.poll_many(&mut completions, MAX_COMPLETIONS);
             has_any |= !completions.is_empty();
-            for completion in completions.drain(..) {
-                let failed = completion.result().err();
+            for completion in &mut completions {
                 send.complete(completion);
-                if let Some(error) = failed {
+                if let Err(error) = completion.result() {
                     let fabric = self.queue_pair.transport();
                     let failure = Failure::from_completion(error, fabric);
                     self.fail(failure.into(), wakers);
                 }
             }
+            // Nothing is left in them to drop.
+            completions.drain(..).for_each(std::mem::forget);
             match polled {
                 Ok(MAX_COMPLETIONS) => {}
                 Ok(_) => break,

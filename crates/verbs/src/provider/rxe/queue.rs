@@ -46,7 +46,7 @@ impl RingIndices {
 }
 
 /// The index of a producer, and where it was before the next element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct IndexWatch<'ring> {
     producer: &'ring AtomicU32,
     next: u32,
