@@ -32,9 +32,9 @@ pub(crate) struct BusyPolling {
 
 impl BusyPolling {
     /// Polls until there is something, for `time` and one round of looks at most, and not after
-    /// `is_over`, for a caller who has looked just now. Between two polls it looks whether something has come, which
-    /// costs less, and need not find all that a poll finds: `watch` returns what looks until the
-    /// next poll.
+    /// `is_over`, for a caller who has looked just now. Between two polls it looks whether
+    /// something has come, which costs less, and need not find all that a poll finds: `watch`
+    /// returns what looks until the next poll.
     pub(crate) fn poll<T, L: Fn() -> bool>(
         &self,
         time: Duration,
