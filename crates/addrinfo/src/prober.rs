@@ -104,8 +104,8 @@ impl Probe {
 }
 
 impl Prober<'_> {
-    /// Resolves every target, in their order and [`MAX_ACTIVE`] at a time. Those missing at the
-    /// deadline are not done.
+    /// Resolves every target, none of which has begun, in their order and [`MAX_ACTIVE`] at a
+    /// time. Those missing at the deadline are not done.
     pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
         let share = self.share(targets.len());
         let deadline = self.limit.until.map_or(Deadline::Never, Deadline::At);

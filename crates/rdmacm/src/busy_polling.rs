@@ -107,7 +107,7 @@ fn look(has_come: impl Fn() -> bool, looks: u32, pause: impl Fn()) -> bool {
 }
 
 /// Gives way to others between two looks: a device in software needs a processor to bring what is
-/// awaited. Twice, as each look takes instructions of this thread.
+/// awaited. Twice, so that there are half as many looks.
 #[inline]
 fn give_way() {
     yield_now();

@@ -174,7 +174,8 @@ impl StreamConnection {
         &self,
         transfer: impl FnOnce() -> Option<Transferred>,
     ) -> Option<Result<usize, Cause>> {
-        // Mostly there is no event. What has come before it counts, so it is looked for first.
+        // Mostly there is no event. It is looked for first: what arrived before the connection
+        // closed is transferred all the same.
         let closed = if self.may_be_closed() {
             self.close_reason()
         } else {
