@@ -30,6 +30,7 @@ pub(crate) mod nonblocking;
 pub(crate) mod nonblocking_listener;
 pub(crate) mod preload;
 pub(crate) mod rcopy;
+pub(crate) mod refused_writes;
 pub(crate) mod riostream;
 pub(crate) mod rsocket_calls;
 pub(crate) mod rstream;

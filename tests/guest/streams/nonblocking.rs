@@ -24,7 +24,7 @@ fn ready(streams: &[&RdmaStream], wait: Duration) -> Vec<bool> {
     descriptors.iter().map(|one| one.any().unwrap()).collect()
 }
 
-fn is_ready(stream: &RdmaStream, wait: Duration) -> bool {
+pub(super) fn is_ready(stream: &RdmaStream, wait: Duration) -> bool {
     ready(&[stream], wait)[0]
 }
 
@@ -56,6 +56,25 @@ pub(super) fn settle(
             return;
         }
         assert!(Instant::now() < until, "it is always ready");
+    }
+}
+
+/// Writes until a write is refused for want of room at the peer. Returns how many bytes were
+/// written.
+pub(super) fn fill(stream: &RdmaStream) -> usize {
+    let until = Instant::now() + PATIENCE;
+    let mut filled = 0;
+    loop {
+        match { stream }.write(&[1; 1000]) {
+            Ok(bytes) => filled += bytes,
+            Err(refused) => {
+                assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+                if !is_ready(stream, Duration::ZERO) {
+                    return filled;
+                }
+            }
+        }
+        assert!(Instant::now() < until, "there is always room");
     }
 }
 
@@ -110,10 +129,7 @@ fn a_writer_waits_for_room_after_an_end(site: &Site) {
         } else {
             client.shutdown(Shutdown::Read).unwrap();
         }
-        settle(&client, |mut client| match client.write(&[1; 1000]) {
-            Ok(_) => Err(ErrorKind::WouldBlock.into()),
-            refused => refused,
-        });
+        fill(&client);
     }
 }
 
@@ -161,17 +177,7 @@ fn tells_of_room(site: &Site, options: &StreamOptions) {
     let client = nonblocking(client);
     let mut written = 0;
     for _ in 0..5 {
-        while let Ok(bytes) = (&client).write(&[1; 1000]) {
-            written += bytes;
-        }
-        settle(&client, |mut client| match client.write(&[1; 1000]) {
-            // What was in flight made room.
-            Ok(bytes) => {
-                written += bytes;
-                Err(ErrorKind::WouldBlock.into())
-            }
-            refused => refused,
-        });
+        written += fill(&client);
         (&server).read_exact(&mut vec![0; written]).unwrap();
         written = when_ready(&client, |mut client| client.write(&[1; 1000])).unwrap();
     }
@@ -214,18 +220,7 @@ fn an_empty_write_does_not_end_the_wait_for_room(site: &Site) {
     let Pair { client, server } = Pair::with(site, &options, &options);
     let client = nonblocking(client);
     settle(&client, |mut client| client.read(&mut [0]));
-    let mut written = 0;
-    loop {
-        match (&client).write(&[1; 1000]) {
-            Ok(bytes) => written += bytes,
-            Err(refused) => {
-                assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
-                if !is_ready(&client, Duration::ZERO) {
-                    break;
-                }
-            }
-        }
-    }
+    let written = fill(&client);
     assert_eq!((&client).write(&[]).unwrap(), 0);
     (&server).read_exact(&mut vec![0; written]).unwrap();
     assert!(is_ready(&client, PATIENCE));

@@ -59,9 +59,9 @@ macro_rules! write_by {
 
             /// Closes the stream for writing. The peer reads everything that was written
             /// before, then the end of the stream.
+            /// Fails if the stream has failed.
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                self.inner.shut_down(How::Write);
-                Poll::Ready(Ok(()))
+                Poll::Ready(Ok(self.inner.shut_down_or_fail(How::Write)?))
             }
         })+
     };

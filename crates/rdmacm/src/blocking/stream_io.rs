@@ -29,11 +29,7 @@ impl RdmaStream {
     /// Why the stream has failed.
     #[doc(alias = "rshutdown")]
     pub fn shutdown(&self, direction: Shutdown) -> io::Result<()> {
-        self.inner.shut_down(how(direction));
-        match self.inner.failure() {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
+        Ok(self.inner.shut_down_or_fail(how(direction))?)
     }
 
     /// Whether reads and writes that would wait fail with
@@ -65,7 +61,9 @@ impl AsFd for RdmaStream {
     /// A descriptor for `poll(2)`, `epoll(7)` and the crates around them: after a call has
     /// returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is readable when the call is worth
     /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
-    /// returns `WouldBlock` finds that out. Nothing can be read from it.
+    /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
+    /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there is room for
+    /// it. Nothing can be read from it.
     ///
     /// The descriptors of a node's streams depend on that of the node, and the kernel limits how
     /// many may: about a hundred for `poll(2)`, and fifty of them in an `epoll(7)` of the

@@ -390,6 +390,15 @@ impl StreamConnection {
         self.queue_pair.shut_down(how);
     }
 
+    /// The same.
+    ///
+    /// # Errors
+    /// Why the stream has failed, if it has.
+    pub(crate) fn shut_down_or_fail(&self, how: How) -> Result<()> {
+        self.shut_down(how);
+        self.failure().map_or(Ok(()), Err)
+    }
+
     /// Why the stream has failed, if it has.
     pub(crate) fn failure(&self) -> Option<Error> {
         let closed = self.close_reason();

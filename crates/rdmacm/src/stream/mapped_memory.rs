@@ -54,11 +54,11 @@ impl StreamConnection {
         stage: Stage,
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
     ) -> io::Result<usize> {
+        let interest = StreamInterest::Progress;
         if let Some(outcome) = take() {
-            self.has_written(StreamInterest::Writable);
+            self.has_written(interest);
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
-        let interest = StreamInterest::Progress;
         let deadline: Option<Deadline> = self.timeouts().write_deadline();
         let Some(deadline) = deadline else {
             let take = || Some(take()?.map_err(|cause| self.fail_at_once(stage, cause)));

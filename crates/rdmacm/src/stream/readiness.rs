@@ -26,6 +26,9 @@ pub(super) struct Readiness {
 struct Directions {
     reading: Attention,
     writing: Attention,
+    /// Of calls that map memory, write at an offset or reserve memory. They may wait for more than
+    /// a write does, so one that succeeds says nothing about them.
+    progress: Attention,
 }
 
 /// What a direction's calls have found.
@@ -43,14 +46,22 @@ impl Directions {
     fn of(&mut self, interest: StreamInterest) -> &mut Attention {
         match interest {
             StreamInterest::Readable => &mut self.reading,
+            StreamInterest::Progress => &mut self.progress,
             _ => &mut self.writing,
         }
     }
 
     fn are_ready(&self) -> bool {
-        [self.reading, self.writing].contains(&Attention::Due)
+        [self.reading, self.writing, self.progress].contains(&Attention::Due)
     }
 }
+
+/// Those of calls that may not wait.
+const INTERESTS: [StreamInterest; 3] = [
+    StreamInterest::Readable,
+    StreamInterest::Writable,
+    StreamInterest::Progress,
+];
 
 impl Readiness {
     fn new(event_loop: &EventLoop) -> io::Result<Arc<Self>> {
@@ -58,6 +69,7 @@ impl Readiness {
             // No call has looked yet.
             reading: Attention::Due,
             writing: Attention::None,
+            progress: Attention::None,
         });
         Ok(Arc::new(Self {
             descriptor: Descriptor::new(event_loop)?,
@@ -92,10 +104,10 @@ impl Wake for Readiness {
         self.wake_by_ref();
     }
 
-    /// The other direction may have been meant: a call finds that out.
+    /// Any direction may have been meant: a call finds that out.
     fn wake_by_ref(self: &Arc<Self>) {
         let mut directions = self.directions();
-        for interest in [StreamInterest::Readable, StreamInterest::Writable] {
+        for interest in INTERESTS {
             let attention = directions.of(interest);
             if *attention == Attention::Waiting {
                 *attention = Attention::Due;
@@ -158,16 +170,28 @@ impl StreamConnection {
         }
     }
 
-    /// For a writer, who perhaps never reads: the descriptor is not readable for bytes that have
-    /// not come, nor for an update that this side cannot send.
-    fn recheck_reading(&self, readiness: &Readiness) {
-        if readiness.directions().reading != Attention::Due {
+    /// For a caller in one direction, who perhaps makes no more calls in another one: the
+    /// descriptor is not readable for bytes that have not come, for an update that this side
+    /// cannot send, for room that there is not, or for a write that this side has given up by
+    /// closing the direction.
+    fn recheck(&self, readiness: &Readiness, interest: StreamInterest) {
+        if *readiness.directions().of(interest) != Attention::Due {
             return;
         }
-        readiness.set(StreamInterest::Readable, Attention::Waiting);
-        self.queue_pair().arm_and_look(StreamInterest::Readable);
-        if self.queue_pair().may_read() {
-            readiness.set(StreamInterest::Readable, Attention::Due);
+        let queue_pair = self.queue_pair();
+        if interest != StreamInterest::Readable && queue_pair.has_closed_writing() {
+            return readiness.set(interest, Attention::None);
+        }
+        readiness.set(interest, Attention::Waiting);
+        queue_pair.arm_and_look(interest);
+        let is_due = match interest {
+            StreamInterest::Readable => queue_pair.may_read(),
+            StreamInterest::Writable => queue_pair.may_write(),
+            // How much it waits for, only the call knows.
+            _ => true,
+        };
+        if is_due {
+            readiness.set(interest, Attention::Due);
         }
     }
 
@@ -188,8 +212,8 @@ impl StreamConnection {
         if let Some(readiness) = self.readiness.get() {
             readiness.set(interest, Attention::Waiting);
             self.queue_pair().arm_and_look(interest);
-            if interest != StreamInterest::Readable {
-                self.recheck_reading(readiness);
+            for other in INTERESTS.into_iter().filter(|other| *other != interest) {
+                self.recheck(readiness, other);
             }
         }
         event_loop.run_once();

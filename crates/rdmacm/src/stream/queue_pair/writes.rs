@@ -18,6 +18,20 @@ impl StreamQueuePair {
         })
     }
 
+    /// Whether this side has closed the direction of writing, before the peer has closed both.
+    pub(in crate::stream) fn has_closed_writing(&self) -> bool {
+        if self.status.is_open() {
+            return false;
+        }
+        let shutdown = self.status().shutdown;
+        !shutdown.can_write() && !shutdown.peer_disconnected()
+    }
+
+    /// Whether a write would return something.
+    pub(in crate::stream) fn may_write(&self) -> bool {
+        !self.status.is_open() && self.refused_write().is_some() || self.send.lock().is_writable()
+    }
+
     /// No bytes if there is room for one; `None` if there is none.
     pub(in crate::stream) fn look_for_room(&self) -> Option<Transferred> {
         self.post(|send| Ok(send.is_writable().then_some(Transferred::Bytes(0))))

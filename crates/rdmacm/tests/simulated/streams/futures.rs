@@ -1,7 +1,7 @@
 //! The readers and writers of futures.
 
 use std::future::poll_fn;
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::pin::Pin;
 
 use futures_io::{AsyncRead, AsyncWrite};
@@ -39,4 +39,15 @@ async fn bytes_arrive_until_the_end() {
     let (written, received) = tokio::join!(write(&mut client, &bytes), read(&mut server));
     written.unwrap();
     assert!(received.unwrap() == bytes);
+}
+
+/// What was written before has perhaps not arrived.
+#[tokio::test(start_paused = true)]
+async fn closing_tells_of_a_failure() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let (_client, mut server) = tasks.connect().await;
+    tasks.server.remove_device("rxe0");
+    server.readable().await.unwrap();
+    let closed = poll_fn(|context| Pin::new(&mut server).poll_close(context)).await;
+    assert_eq!(closed.unwrap_err().kind(), ErrorKind::NotConnected);
 }

@@ -169,6 +169,18 @@ async fn a_stream_that_has_failed_is_ready() {
     }
 }
 
+/// What was written before has perhaps not arrived.
+#[tokio::test(start_paused = true)]
+async fn closing_the_direction_of_writing_tells_of_a_failure() {
+    for (tasks, device) in Tasks::each().zip(["rxe0", "siw0"]) {
+        let (_client, mut server) = tasks.connect().await;
+        tasks.server.remove_device(device);
+        server.readable().await.unwrap();
+        let failed = server.shutdown().await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::NotConnected);
+    }
+}
+
 /// Waits for one message after the other, which arrives late, and drops the wait after each
 /// number of polls.
 async fn drop_waits_for_bytes(wait: impl AsyncFn(&RdmaStream, usize) -> bool) {

@@ -1,0 +1,86 @@
+//! Writes that would have waited on streams whose calls do not wait, and `poll(2)` afterwards.
+
+use std::io::{ErrorKind, Read, Result, Write};
+use std::net::Shutdown;
+
+use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
+
+use super::Pair;
+use super::nonblocking::{fill, is_ready, nonblocking, settle, when_ready};
+
+fn options() -> StreamOptions {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    options.map_entries(1)
+}
+
+/// A client whose calls do not wait, and a server that may send.
+fn pair(site: &Site) -> Pair {
+    let options = options();
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    (&client).write_all(b"x").unwrap();
+    (&server).read_exact(&mut [0]).unwrap();
+    let client = nonblocking(client);
+    Pair { client, server }
+}
+
+fn read(mut stream: &RdmaStream) -> Result<usize> {
+    stream.read(&mut [0])
+}
+
+#[case]
+fn a_refused_write_without_room_does_not_keep_a_reader_awake(site: &Site) {
+    let Pair { client, server } = pair(site);
+    settle(&client, read);
+    fill(&client);
+    (&server).write_all(b"x").unwrap();
+    assert_eq!(when_ready(&client, read).unwrap(), 1);
+    settle(&client, read);
+}
+
+/// There is room for it by then.
+#[case]
+fn a_refused_write_that_is_given_up_does_not_keep_a_reader_awake(site: &Site) {
+    let Pair { client, server } = pair(site);
+    settle(&client, read);
+    let filled = fill(&client);
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut received = Vec::new();
+    (&server).read_to_end(&mut received).unwrap();
+    assert_eq!(received.len(), filled);
+    settle(&client, read);
+    (&server).write_all(b"x").unwrap();
+    assert_eq!(when_ready(&client, read).unwrap(), 1);
+}
+
+/// Nothing else wakes who reads no more, once another stream's calls have dispatched what has
+/// come.
+#[case]
+fn a_write_at_an_offset_does_not_end_the_wait_of_another_write(site: &Site) {
+    let options = options();
+    let listener = RdmaListener::new(Listener::bind(site.v4(0)).unwrap(), options.clone());
+    let [(quiet, _other), (stream, peer)] = [(); 2].map(|()| {
+        let Pair { client, server } = Pair::by(&listener, &options);
+        (&client).write_all(b"x").unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        (nonblocking(server), client)
+    });
+    let memory = peer.map(100, 0).unwrap();
+    (&peer).write_all(b"m").unwrap();
+    assert_eq!(when_ready(&stream, read).unwrap(), 1);
+    stream.shutdown(Shutdown::Read).unwrap();
+    assert_eq!(read(&stream).unwrap(), 0);
+    let filled = fill(&stream);
+    when_ready(&stream, |stream| stream.write_at(&[7; 100], 0)).unwrap();
+    (&peer).read_exact(&mut vec![0; filled]).unwrap();
+    for _ in 0..100 {
+        assert_eq!(read(&quiet).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+    assert!(is_ready(&stream, PATIENCE), "there is room");
+    when_ready(&stream, |mut stream| stream.write(b"y")).unwrap();
+    (&peer).read_exact(&mut [0]).unwrap();
+    let mut written = [0; 100];
+    memory.read(0, &mut written);
+    assert_eq!(written, [7; 100]);
+}
