@@ -25,32 +25,27 @@ pub(super) struct SharedReceivesRegistration {
     pub(super) queue: OnceLock<Arc<MessageQueue>>,
 }
 
-impl ReceiveQueue {
+impl SharedReceivesRegistration {
     /// The next message of the peer, or a failure of receiving one.
-    #[inline]
     pub(super) fn next(&self, wakers: &mut Wakers) -> Result<Option<Completion>> {
-        match self {
-            Self::Own(completions) => completions.poll(),
-            Self::Shared(shared) => match shared.queue.get() {
-                Some(queue) => shared.receives.next(queue, wakers),
-                None => Ok(None),
-            },
+        match self.queue.get() {
+            Some(queue) => self.receives.next(queue, wakers),
+            None => Ok(None),
         }
     }
 
+    /// Whether messages were dispatched to this stream that were not taken.
+    pub(super) fn has_more(&self) -> bool {
+        self.queue.get().is_some_and(|queue| queue.has_messages())
+    }
+}
+
+impl ReceiveQueue {
     /// Whether other streams have the same queue. A queue pair that fails completes its own
     /// receive requests, but not shared ones: its failure is in its send queue.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         matches!(self, Self::Shared(_))
-    }
-
-    /// Whether messages were dispatched to this stream that were not taken.
-    pub(super) fn has_more(&self) -> bool {
-        match self {
-            Self::Own(_) => false,
-            Self::Shared(shared) => shared.queue.get().is_some_and(|queue| queue.has_messages()),
-        }
     }
 
     /// Whether there may be a message.
@@ -59,7 +54,7 @@ impl ReceiveQueue {
         match self {
             Self::Own(completions) => completions.has_completions(),
             Self::Shared(shared) => {
-                self.has_more() || shared.receives.completions().has_completions()
+                shared.has_more() || shared.receives.completions().has_completions()
             }
         }
     }

@@ -9,7 +9,7 @@ use rdmacm_rsocket::{
     ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, MAP_ENTRY_SIZE, MapEntry,
     Receiver, RemoteTable, TABLE_ENTRIES,
 };
-use rdmacm_verbs::{ProtectionDomain, RemoteAccessRegion, Result};
+use rdmacm_verbs::{Completion, ProtectionDomain, RemoteAccessRegion, Result, SgList};
 
 use super::options::StreamOptions;
 
@@ -136,6 +136,10 @@ pub(super) struct ReceiveState {
     /// One of the stream's own receive requests has failed. The device flushes all that follow it,
     /// and destroying the queue pair takes less time than polling for each.
     pub(super) has_request_failed: bool,
+    /// Empty, for the completions that are handled.
+    pub(super) completions: Vec<Completion>,
+    /// The memory of receive requests that have completed, to be posted again.
+    pub(super) completed: Vec<SgList>,
 }
 
 impl ReceiveState {
@@ -145,6 +149,8 @@ impl ReceiveState {
             memory,
             has_heard_peer: false,
             has_request_failed: false,
+            completions: Vec::new(),
+            completed: Vec::new(),
         }
     }
 

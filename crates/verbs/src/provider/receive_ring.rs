@@ -28,6 +28,11 @@ pub(crate) trait ReceiveRing {
         self.push(number, &[sge]);
     }
 
+    /// Adds a request without scatter/gather entries, as [`push`](Self::push).
+    fn push_empty(&mut self, number: u64) {
+        self.push(number, &[]);
+    }
+
     /// Adds a request, which the device may use at once. The caller has checked that there is
     /// space for it and that it has no more scatter/gather entries than the queue allows.
     fn push(&mut self, number: u64, sg_list: &[AbiSge]);
@@ -62,6 +67,11 @@ impl ReceiveRing for ReceiveRings {
     #[expect(clippy::inline_always, reason = "the path of each request")]
     fn push_one(&mut self, number: u64, sge: AbiSge, first: impl FnOnce()) {
         of_driver!(self, ring => ring.push_one(number, sge, first));
+    }
+
+    #[inline]
+    fn push_empty(&mut self, number: u64) {
+        of_driver!(self, ring => ring.push_empty(number));
     }
 
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {

@@ -79,7 +79,12 @@ impl ReceiveQueue {
     /// Posts memory to receive into.
     #[inline]
     pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
-        self.post_one(sg_list).map(|number| self.work(number))
+        let posted = if sg_list.is_none() {
+            self.post_empty()
+        } else {
+            self.post_one(sg_list)
+        };
+        posted.map(|number| self.work(number))
     }
 
     /// Posts a request without memory: for an empty message, or the immediate data of a write.
@@ -90,7 +95,7 @@ impl ReceiveQueue {
         }
         let mut state = self.state.lock();
         match state.reserve(&self.parts) {
-            Ok(slot) => Ok(slot.push(self.parts.index, SgList::NONE).into()),
+            Ok(slot) => Ok(slot.push_empty(self.parts.index).into()),
             Err(reason) => refused(reason, SgList::NONE),
         }
     }
@@ -145,9 +150,6 @@ impl ReceiveQueue {
         state: Option<MutexGuard<'_, State>>,
         sg_list: SgList,
     ) -> Result<Number, Box<PostError<SgList>>> {
-        if sg_list.is_none() {
-            return self.post_empty();
-        }
         let Some(mut state) = state else {
             return self.post_any(sg_list);
         };
@@ -174,7 +176,7 @@ impl ReceiveQueue {
     /// Why it is invalid.
     #[inline]
     fn check(&self, sg_list: &SgList) -> Result<(), &'static str> {
-        if self.is_plain(sg_list) {
+        if sg_list.is_none() || self.is_plain(sg_list) {
             return Ok(());
         }
         check_writable(&self.parts.domain, self.max_sges, sg_list)
@@ -212,8 +214,14 @@ impl ReceiveQueue {
             .map_err(invalid)?;
         let State { ring, posted } = &mut *state;
         for sg_list in memory.drain(..) {
-            if let Some(vacancy) = posted.known_vacancy() {
-                ReservedSlot { ring, vacancy }.push(self.parts.index, sg_list);
+            let Some(vacancy) = posted.known_vacancy() else {
+                continue;
+            };
+            let (slot, queue) = (ReservedSlot { ring, vacancy }, self.parts.index);
+            if sg_list.is_none() {
+                slot.push_empty(queue);
+            } else {
+                slot.push(queue, sg_list);
             }
         }
         let next = state.posted.next();
@@ -263,6 +271,18 @@ struct ReservedSlot<'a> {
 }
 
 impl ReservedSlot<'_> {
+    /// Adds a request without memory, and returns its number.
+    #[inline]
+    fn push_empty(self, queue: QueueIndex) -> u32 {
+        let Self { ring, vacancy } = self;
+        let number = vacancy.number();
+        let id = RequestId { queue, number }.to_device();
+        // First: the device may complete the request as soon as it is in its queue.
+        vacancy.fill(SgList::NONE, ());
+        ring.push_empty(id);
+        number
+    }
+
     /// Adds a request, and returns its number.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
@@ -295,7 +315,7 @@ impl State {
         let Some(slot) = self.vacancy() else {
             return Err(QUEUE_FULL);
         };
-        if parts.completions.reserve(1, 0) {
+        if parts.completions.reserve_one() {
             Ok(slot)
         } else {
             Err(COMPLETION_QUEUE_FULL)

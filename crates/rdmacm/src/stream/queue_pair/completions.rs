@@ -2,17 +2,17 @@
 
 use rdmacm_core::QueuePair as _;
 use rdmacm_rsocket::{Control, Message, ProtocolError, Received, Transport};
-use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
+use rdmacm_verbs::{Completion, CompletionError, CompletionQueue, Done, Error, SgList, WcOpcode};
 
 use super::{MESSAGE_SIZE, StreamQueuePair};
 use crate::data::{Failure, Side};
 use crate::stream::failure::StreamFailure;
-use crate::stream::receive_queue::ReceiveQueue;
+use crate::stream::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
 use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
 use crate::stream::status::{StreamInterest, Wakers};
 
-/// How many completions of writes are taken at once.
+/// How many completions are taken at once.
 const MAX_COMPLETIONS: usize = 16;
 
 /// All that has arrived.
@@ -32,67 +32,177 @@ impl StreamQueuePair {
     /// Handles what has completed in the receive queue, until as many bytes are readable as are
     /// wanted. A peer that sends without end delays the caller for no longer than one queue
     /// takes.
+    #[inline]
     pub(super) fn poll_receives(
         &self,
         receive: &mut ReceiveState,
         wanted: usize,
         wakers: &mut Wakers,
     ) {
-        for _ in 0..self.options.receive_requests() {
-            // If the device is gone, the poll after the last one says so.
-            if receive.has_request_failed && !self.device.context().is_gone() {
-                return;
-            }
-            match self.receives.next(wakers) {
-                Ok(Some(completion)) => {
-                    if let Err(failure) = self.received(receive, completion, wakers) {
-                        self.fail(failure, wakers);
-                    }
-                    if receive.receiver.readable() as usize >= wanted {
-                        if self.receives.has_more() {
-                            // No notification tells of what was dispatched to this stream.
-                            self.status().wake_all(wakers);
-                        }
-                        return;
-                    }
-                }
-                Ok(None) => return,
-                // It was completed before; there may be more completions.
-                Err(Error::Stray { .. }) if self.may_complete_twice() => {}
-                Err(error) => return self.fail(StreamFailure::device(error), wakers),
-            }
+        let is_complete = match &self.receives {
+            ReceiveQueue::Own(queue) => self.poll_own(queue, receive, wanted, wakers),
+            ReceiveQueue::Shared(shared) => self.poll_shared(shared, receive, wanted, wakers),
+        };
+        if !is_complete {
+            // Perhaps there are more, of which no notification tells.
+            self.status().wake_all(wakers);
         }
-        // Perhaps there are more.
-        self.status().wake_all(wakers);
     }
 
-    /// Handles a message of the peer, or the failure of a receive request.
+    /// Returns whether there are enough bytes, or no more completions.
+    #[inline(never)]
+    fn poll_own(
+        &self,
+        queue: &CompletionQueue,
+        receive: &mut ReceiveState,
+        wanted: usize,
+        wakers: &mut Wakers,
+    ) -> bool {
+        if self.receives_no_more(receive) {
+            return true;
+        }
+        // Mostly there is one, and a caller that has found none keeps no memory for others.
+        match queue.poll() {
+            Ok(Some(mut completion)) => self.received(receive, &mut completion, wakers),
+            Ok(None) => return true,
+            Err(error) if self.is_no_failure(&error) => {}
+            Err(error) => {
+                self.fail(StreamFailure::device(error), wakers);
+                return true;
+            }
+        }
+        self.repost(receive);
+        receive.receiver.readable() as usize >= wanted
+            || self.poll_others(queue, receive, wanted, wakers)
+    }
+
+    /// As [`poll_own`](Self::poll_own), after the first completion.
+    fn poll_others(
+        &self,
+        queue: &CompletionQueue,
+        receive: &mut ReceiveState,
+        wanted: usize,
+        wakers: &mut Wakers,
+    ) -> bool {
+        let mut left = self.options.receive_requests() as usize;
+        while left > 0 && !self.receives_no_more(receive) {
+            let limit = MAX_COMPLETIONS.min(left);
+            let mut completions = std::mem::take(&mut receive.completions);
+            let polled = queue.poll_many(&mut completions, limit);
+            for completion in &mut completions {
+                self.received(receive, completion, wakers);
+            }
+            // Nothing is left in them to drop.
+            completions.drain(..).for_each(std::mem::forget);
+            receive.completions = completions;
+            self.repost(receive);
+            match polled {
+                Ok(0) => return true,
+                // After a failure the next poll may say that the device is gone.
+                Ok(count) if count < limit && !receive.has_request_failed => return true,
+                Ok(_) if receive.receiver.readable() as usize >= wanted => return true,
+                Ok(count) => left -= count,
+                Err(error) if self.is_no_failure(&error) => left -= 1,
+                Err(error) => {
+                    self.fail(StreamFailure::device(error), wakers);
+                    return true;
+                }
+            }
+        }
+        left > 0
+    }
+
+    /// Whether a receive request has failed. If the device is gone, the poll after the last one
+    /// says so.
+    fn receives_no_more(&self, receive: &ReceiveState) -> bool {
+        receive.has_request_failed && !self.device.context().is_gone()
+    }
+
+    /// Whether a completion is of a request that has completed before. There may be others.
+    fn is_no_failure(&self, error: &Error) -> bool {
+        matches!(error, Error::Stray { .. }) && self.may_complete_twice()
+    }
+
+    /// Posts the receive requests again that have completed. Once the connection is closed, their
+    /// memory is freed instead.
+    #[inline]
+    fn repost(&self, receive: &mut ReceiveState) {
+        if receive.completed.len() > 1 {
+            let _ = self.queue_pair.post_receives(&mut receive.completed);
+            receive.completed.clear();
+        } else if let Some(memory) = receive.completed.pop() {
+            let _ = self.queue_pair.post_receive(memory);
+        }
+    }
+
+    /// As [`poll_own`](Self::poll_own), of what was dispatched to this stream.
+    fn poll_shared(
+        &self,
+        shared: &SharedReceivesRegistration,
+        receive: &mut ReceiveState,
+        wanted: usize,
+        wakers: &mut Wakers,
+    ) -> bool {
+        for _ in 0..self.options.receive_requests() {
+            match shared.next(wakers) {
+                Ok(Some(mut completion)) => self.received(receive, &mut completion, wakers),
+                Ok(None) => return true,
+                Err(error) => {
+                    self.fail(StreamFailure::device(error), wakers);
+                    return true;
+                }
+            }
+            if receive.receiver.readable() as usize >= wanted {
+                return !shared.has_more();
+            }
+        }
+        false
+    }
+
+    /// Handles a message of the peer, or the failure of a receive request, and takes the
+    /// request's memory.
     #[inline(never)]
     fn received(
         &self,
         receive: &mut ReceiveState,
-        completion: Completion,
+        completion: &mut Completion,
+        wakers: &mut Wakers,
+    ) {
+        if let Err(failure) = self.handle_completion(receive, completion, wakers) {
+            self.fail(failure, wakers);
+        }
+    }
+
+    #[inline]
+    fn handle_completion(
+        &self,
+        receive: &mut ReceiveState,
+        completion: &mut Completion,
         wakers: &mut Wakers,
     ) -> Result<(), StreamFailure> {
-        let done = completion.result().map_err(|error| {
-            receive.has_request_failed = !self.receives.is_shared();
-            let fabric = self.queue_pair.transport();
-            StreamFailure::from(Failure::from_completion(error, fabric))
-        })?;
+        let memory = std::mem::take(&mut completion.sg_list);
+        let done = completion.result();
+        let done = done.map_err(|error| self.failed_receive(receive, error))?;
         if self.has_failed() && self.has_peer_violated() {
             // What the peer says from then on has no meaning.
             return Ok(());
         }
-        let (word, memory) = word(self.transport, done, completion.sg_list);
+        let (word, memory) = word(self.transport, done, memory);
         if let ReceiveQueue::Own(_) = self.receives {
-            // Once the connection is closed, the memory is freed instead.
-            let _ = self.queue_pair.post_receive(memory);
+            receive.completed.push(memory);
         }
         let word = word.ok_or(StreamFailure::Protocol(ProtocolError::NoMessage))?;
         // A message with immediate data that announces nothing is a write of no bytes.
         let may_announce = self.is_iwarp() || done.bytes > 0;
         let handled = self.handle(receive, Message::decode(word), may_announce, wakers);
         handled.map_err(StreamFailure::Protocol)
+    }
+
+    #[cold]
+    fn failed_receive(&self, receive: &mut ReceiveState, error: CompletionError) -> StreamFailure {
+        receive.has_request_failed = !self.receives.is_shared();
+        let fabric = self.queue_pair.transport();
+        Failure::from_completion(error, fabric).into()
     }
 
     /// Whether the peer has violated the protocol.
@@ -248,7 +358,7 @@ impl StreamQueuePair {
             match polled {
                 Ok(MAX_COMPLETIONS) => {}
                 Ok(_) => break,
-                Err(Error::Stray { .. }) if self.may_complete_twice() => {}
+                Err(error) if self.is_no_failure(&error) => {}
                 Err(error) => {
                     self.fail(StreamFailure::device(error), wakers);
                     break;

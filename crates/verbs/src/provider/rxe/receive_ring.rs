@@ -28,6 +28,12 @@ impl ReceiveRing for Queue<RecvWqe> {
         self.produce();
     }
 
+    #[inline]
+    fn push_empty(&mut self, number: u64) {
+        self.put_element(&element(number, 0, 0));
+        self.produce();
+    }
+
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
         let length = sg_list.iter().map(|sge| sge.length).sum();
         // As many as fit into a slot.
