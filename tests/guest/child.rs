@@ -79,7 +79,8 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .chain(closed::TASKS)
         .chain(killed_peer::TASKS)
         .chain(handshakes::TASKS)
-        .chain(streams::killed_peer::TASKS);
+        .chain(streams::killed_peer::TASKS)
+        .chain(streams::threads::TASKS);
     let Some((_, task)) = tasks.into_iter().find(|(name, _)| asked == *name) else {
         eprintln!("no task {asked:?}");
         return Some(ExitCode::FAILURE);

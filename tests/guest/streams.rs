@@ -28,6 +28,7 @@ pub(crate) mod mapped_memory;
 pub(crate) mod measured;
 pub(crate) mod nonblocking;
 pub(crate) mod nonblocking_listener;
+pub(crate) mod other_runtime;
 pub(crate) mod preload;
 pub(crate) mod rcopy;
 pub(crate) mod refused_writes;
@@ -39,6 +40,7 @@ pub(crate) mod send_slots;
 pub(crate) mod shared_receives;
 pub(crate) mod storm;
 pub(crate) mod tasks;
+pub(crate) mod threads;
 pub(crate) mod two_directions;
 
 /// Both sides of a stream.

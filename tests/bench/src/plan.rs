@@ -203,11 +203,13 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Streams, "idle-streams", 16)
         .slow()
         .with_own_peer()
-        .kept(),
+        .kept()
+        .tcp("tcp-idle"),
     Measure::new(Group::Streams, "idle-streams-small", 16)
         .slow()
         .with_own_peer()
-        .kept(),
+        .kept()
+        .tcp("tcp-idle"),
     Measure::new(Group::Streams, "idle-streams-shared", 16)
         .on_one_device()
         .slow()
@@ -215,10 +217,10 @@ pub(crate) const MEASURES: &[Measure] = &[
         .kept()
         .c(Some("idle-streams-small")),
     Measure::new(Group::Streams, "idle-streams-1000", 1000)
-        .on_one_device()
         .once()
         .with_own_peer()
-        .kept(),
+        .kept()
+        .tcp("tcp-idle"),
     Measure::new(Group::Throughput, "send-64k", 32)
         .slow()
         .counts(StableCounts::Varying)

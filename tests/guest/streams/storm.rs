@@ -12,8 +12,11 @@ use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, Soft, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::net::TcpSocket;
 
+use super::rsocket_calls::script;
 use super::rstream::expect_end;
 use crate::connector::asynchronous::on_one_thread;
+use crate::packet_delay::hold_back_first_messages;
+use crate::rdma_core::RdmaCore;
 
 /// How many handshakes a listener has in flight at most.
 const HANDSHAKES: usize = 64;
@@ -21,6 +24,8 @@ const HANDSHAKES: usize = 64;
 const CLIENTS: &str = "RDMACM_CLIENTS";
 /// How many connect at a time.
 const AT_A_TIME: usize = 4;
+/// How many clients of librdmacm connect.
+const OF_LIBRDMACM: usize = 60;
 
 fn clients() -> usize {
     std::env::var(CLIENTS).map_or(100, |clients| clients.parse().unwrap())
@@ -118,24 +123,34 @@ fn address(site: &Site, listener: &RdmaListener) -> CmAddr {
     site.v4(listener.local_addr().unwrap().port())
 }
 
-/// On RoCE one of the handshakes is left that are in flight at a time. siw does not tell its user
-/// of clients that connect by TCP and send no request.
-#[case]
-fn silent_clients_delay_nobody(site: &Site) {
-    let listener = listener(site);
-    match site.soft {
-        Soft::Rxe => {
-            let _silent = silent_clients(site, address(site, &listener), HANDSHAKES - 1);
-            serve(site, &listener, clients());
-        }
-        Soft::Siw => {
-            let _silent = connections(listener.local_addr().unwrap(), 2 * HANDSHAKES);
-            serve(site, &listener, clients());
+/// Clients that connect and do no more.
+enum Silent {
+    /// Of RoCE: one of the handshakes is left that are in flight at a time.
+    Asking { _ids: (EventChannel, Vec<CmId>) },
+    /// Of TCP, without a request. siw does not tell its user of them.
+    Connected { _connections: Vec<TcpStream> },
+}
+
+impl Silent {
+    fn connect(site: &Site, listener: &RdmaListener) -> Self {
+        match site.soft {
+            Soft::Rxe => Self::Asking {
+                _ids: silent_clients(site, address(site, listener), HANDSHAKES - 1),
+            },
+            Soft::Siw => Self::Connected {
+                _connections: connections(listener.local_addr().unwrap(), 2 * HANDSHAKES),
+            },
         }
     }
 }
 
-/// The handshakes of silent clients end sooner, and there are fewer of them.
+#[case]
+fn silent_clients_delay_nobody(site: &Site) {
+    let listener = listener(site);
+    let _silent = Silent::connect(site, &listener);
+    serve(site, &listener, clients());
+}
+
 #[case(needs(CmResponse), waiting)]
 fn a_listener_limits_its_handshakes(site: &Site) {
     let listener = listener(site)
@@ -151,6 +166,28 @@ fn a_listener_limits_its_handshakes(site: &Site) {
         (4 * SECOND..ACCEPT_DEADLINE).contains(&elapsed),
         "{elapsed:?}"
     );
+}
+
+/// As many clients of librdmacm in turn, all of which stay until the last one has connected.
+#[case(needs(Preloaded))]
+fn silent_clients_do_not_delay_librdmacm(site: &Site) {
+    for rdma_core in RdmaCore::preloaded_since(0) {
+        let listener = listener(site);
+        let address = address(site, &listener);
+        let _silent = Silent::connect(site, &listener);
+        hold_back_first_messages(site, &address.port().to_string());
+        let clients = script(site, rdma_core, "closes", address.port(), &[OF_LIBRDMACM]);
+        thread::scope(|scope| {
+            for _ in 0..OF_LIBRDMACM {
+                let (stream, _) = listener.accept().unwrap();
+                scope.spawn(move || {
+                    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                    expect_end(site, &stream);
+                });
+            }
+        });
+        clients.finish().assert_success();
+    }
 }
 
 /// No handshake is left until the listener has given up some of them.

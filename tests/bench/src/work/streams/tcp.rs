@@ -2,7 +2,10 @@
 
 use std::net::TcpStream;
 
+use anyhow::Context as _;
+
 use super::transfer::{self, KIB_64, MIB, SMALL};
+use crate::meter::Meter;
 use crate::work::{PeerKind, Target, Workload};
 
 pub(in crate::work) const WORKLOADS: &[Workload] = &[
@@ -26,7 +29,25 @@ pub(in crate::work) const WORKLOADS: &[Workload] = &[
         peer: PeerKind::TcpSink,
         run: |target, count, meter| transfer::writes(&connect(target)?, MIB, count, meter),
     },
+    Workload {
+        name: "tcp-idle",
+        peer: PeerKind::TcpEcho,
+        run: idle,
+    },
 ];
+
+/// As idle streams. One of them still answers then.
+fn idle(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    let mut streams = Vec::with_capacity(count as usize);
+    meter.section(count.into(), || -> anyhow::Result<()> {
+        for _ in 0..count {
+            streams.push(connect(target)?);
+        }
+        Ok(())
+    })?;
+    let middle = streams.get(streams.len() / 2).context("a stream")?;
+    transfer::round_trip(middle)
+}
 
 fn connect(target: Target) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect((target.address, target.port))?;
