@@ -72,7 +72,8 @@ fn a_write_at_an_offset_does_not_end_the_wait_of_another_write(site: &Site) {
     stream.shutdown(Shutdown::Read).unwrap();
     assert_eq!(read(&stream).unwrap(), 0);
     let filled = fill(&stream);
-    when_ready(&stream, |stream| stream.write_at(&[7; 100], 0)).unwrap();
+    // There may be room for a part.
+    let length = when_ready(&stream, |stream| stream.write_at(&[7; 100], 0)).unwrap();
     (&peer).read_exact(&mut vec![0; filled]).unwrap();
     for _ in 0..100 {
         assert_eq!(read(&quiet).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -82,5 +83,5 @@ fn a_write_at_an_offset_does_not_end_the_wait_of_another_write(site: &Site) {
     (&peer).read_exact(&mut [0]).unwrap();
     let mut written = [0; 100];
     memory.read(0, &mut written);
-    assert_eq!(written, [7; 100]);
+    assert_eq!(written[..length], [7; 100][..length]);
 }

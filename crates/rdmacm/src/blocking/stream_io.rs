@@ -65,8 +65,8 @@ impl AsFd for RdmaStream {
     /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there is room for
     /// it. Nothing can be read from it.
     ///
-    /// The descriptors of a node's streams depend on that of the node, and the kernel limits how
-    /// many may: about a hundred for `poll(2)`, and fifty of them in an `epoll(7)` of the
+    /// The descriptors of a node's streams depend on those of the node, and the kernel limits how
+    /// many may: about five hundred for `poll(2)`, and a hundred of them in an `epoll(7)` of the
     /// caller's, whose `epoll_ctl(2)` fails with `EINVAL` beyond that. For more streams use
     /// several nodes, threads or an async runtime.
     ///

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::event_loop::EventLoop;
-
-/// Readable while the event loop has something to read, or it is marked: what another caller has
-/// read of the event loop was for its owner.
+/// Readable while one of its sources is, or it is marked: what another caller has read of a source
+/// was for its owner.
+///
+/// The kernel limits how many descriptors depend on one, and the more the nearer they are to it
+/// (`path_limits` of fs/eventpoll.c). So the sources of a stream are not those of its node.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     epoll: Epoll,
@@ -18,12 +19,14 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// Marked at first: nobody has looked yet.
-    pub(super) fn new(event_loop: &EventLoop) -> io::Result<Self> {
+    pub(super) fn new<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mark = EventFd::from_value_and_flags(1, flags)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        for descriptor in [mark.as_fd(), event_loop.readiness()] {
-            epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        let readable = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
+        epoll.add(mark.as_fd(), readable())?;
+        for source in sources {
+            epoll.add(source, readable())?;
         }
         Ok(Self { epoll, mark })
     }
@@ -43,9 +46,10 @@ impl Descriptor {
     }
 
     /// From now on it is never readable.
-    pub(super) fn end(&self, event_loop: &EventLoop) {
-        for descriptor in [self.mark.as_fd(), event_loop.readiness()] {
-            let _ = self.epoll.delete(descriptor);
+    pub(super) fn end<'a>(&self, sources: impl IntoIterator<Item = BorrowedFd<'a>>) {
+        for source in sources {
+            let _ = self.epoll.delete(source);
         }
+        let _ = self.epoll.delete(self.mark.as_fd());
     }
 }

@@ -49,7 +49,7 @@ impl Wake for DescriptorWaker {
 
 impl ListenerReadiness {
     fn new(event_loop: &EventLoop) -> io::Result<Self> {
-        let descriptor = Arc::new(Descriptor::new(event_loop)?);
+        let descriptor = Arc::new(Descriptor::new([event_loop.readiness()])?);
         let waker = Arc::new(DescriptorWaker(Arc::downgrade(&descriptor)));
         Ok(Self {
             is_nonblocking: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! Waiting for a stream with `poll(2)`.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
@@ -11,11 +11,11 @@ use super::connection::StreamConnection;
 use super::descriptor::Descriptor;
 use super::status::StreamInterest;
 use crate::error::Result;
-use crate::event_loop::EventLoop;
+use crate::event_loop::EventSource as _;
 use crate::stage::Stage;
 
-/// A descriptor that is readable while a call may be worth repeating: the event loop has
-/// something to read, or the stream was woken after a call that would have waited.
+/// A descriptor that is readable while a call may be worth repeating: there is something to read
+/// for the event loop, or the stream was woken after a call that would have waited.
 #[derive(Debug)]
 pub(super) struct Readiness {
     descriptor: Descriptor,
@@ -64,7 +64,7 @@ const INTERESTS: [StreamInterest; 3] = [
 ];
 
 impl Readiness {
-    fn new(event_loop: &EventLoop) -> io::Result<Arc<Self>> {
+    fn new<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Arc<Self>> {
         let directions = Mutex::new(Directions {
             // No call has looked yet.
             reading: Attention::Due,
@@ -72,7 +72,7 @@ impl Readiness {
             progress: Attention::None,
         });
         Ok(Arc::new(Self {
-            descriptor: Descriptor::new(event_loop)?,
+            descriptor: Descriptor::new(sources)?,
             directions,
         }))
     }
@@ -131,12 +131,22 @@ impl StreamConnection {
         if self.readiness.get().is_some() {
             return Ok(());
         }
-        let new = Readiness::new(self.event_loop())?;
+        let new = Readiness::new(self.sources())?;
         // Another thread may have made one meanwhile.
         let readiness = self.readiness.get_or_init(|| new);
         let waker = Waker::from(Arc::clone(readiness));
         self.queue_pair().status().wake_descriptor(waker);
         Ok(())
+    }
+
+    /// What makes the event loop find something for the stream.
+    fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let device = self.queue_pair().device();
+        // A stream of a device that is gone has nothing to wait for.
+        let completions = device.readiness().ok();
+        [self.event_loop().channel().as_fd()]
+            .into_iter()
+            .chain(completions)
     }
 
     /// The owner is gone: the descriptor is never readable again. In a forked child it stays as it
@@ -146,7 +156,7 @@ impl StreamConnection {
             return;
         }
         if let Some(readiness) = self.readiness.get() {
-            readiness.descriptor.end(self.event_loop());
+            readiness.descriptor.end(self.sources());
         }
     }
 
