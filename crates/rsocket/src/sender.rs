@@ -154,9 +154,15 @@ impl Sender {
     /// write into a mapped region.
     #[must_use]
     pub fn take_request(&mut self) -> bool {
-        let has_room = self.requests > 0;
+        let has_room = self.has_request();
         self.requests -= u32::from(has_room);
         has_room
+    }
+
+    /// Whether there is room in the send queue for one request.
+    #[must_use]
+    pub fn has_request(&self) -> bool {
+        self.requests > 0
     }
 
     /// Requests have completed.

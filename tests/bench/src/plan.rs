@@ -203,13 +203,11 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Streams, "idle-streams", 16)
         .slow()
         .with_own_peer()
-        .kept()
-        .tcp("tcp-idle"),
+        .kept(),
     Measure::new(Group::Streams, "idle-streams-small", 16)
         .slow()
         .with_own_peer()
-        .kept()
-        .tcp("tcp-idle"),
+        .kept(),
     Measure::new(Group::Streams, "idle-streams-shared", 16)
         .on_one_device()
         .slow()

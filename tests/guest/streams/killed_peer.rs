@@ -38,7 +38,7 @@ struct Peer {
     stream: RdmaStream,
 }
 
-struct Process(Child);
+pub(super) struct Process(pub(super) Child);
 
 impl Peer {
     fn new(site: &Site) -> Self {

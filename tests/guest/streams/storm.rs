@@ -168,7 +168,7 @@ fn a_listener_limits_its_handshakes(site: &Site) {
     );
 }
 
-/// As many clients of librdmacm in turn, all of which stay until the last one has connected.
+/// Clients of librdmacm connect one after the other, and stay until the last one has connected.
 #[case(needs(Preloaded))]
 fn silent_clients_do_not_delay_librdmacm(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
@@ -176,6 +176,7 @@ fn silent_clients_do_not_delay_librdmacm(site: &Site) {
         let address = address(site, &listener);
         let _silent = Silent::connect(site, &listener);
         hold_back_first_messages(site, &address.port().to_string());
+        let start = Instant::now();
         let clients = script(site, rdma_core, "closes", address.port(), &[OF_LIBRDMACM]);
         thread::scope(|scope| {
             for _ in 0..OF_LIBRDMACM {
@@ -187,6 +188,9 @@ fn silent_clients_do_not_delay_librdmacm(site: &Site) {
             }
         });
         clients.finish().assert_success();
+        // Silent ones are given up afterwards.
+        let elapsed = start.elapsed();
+        assert!(elapsed < ACCEPT_DEADLINE, "{elapsed:?}");
     }
 }
 

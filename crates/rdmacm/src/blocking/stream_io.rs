@@ -62,8 +62,9 @@ impl AsFd for RdmaStream {
     /// returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is readable when the call is worth
     /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
     /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
-    /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there is room for
-    /// it. Nothing can be read from it.
+    /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there may be room
+    /// for it. It is for one thread: what one finds out, others are not told. Nothing can be read
+    /// from it.
     ///
     /// The descriptors of a node's streams depend on those of the node, and the kernel limits how
     /// many may: about five hundred for `poll(2)`, and a hundred of them in an `epoll(7)` of the

@@ -390,7 +390,7 @@ impl StreamConnection {
         self.queue_pair.shut_down(how);
     }
 
-    /// The same.
+    /// Closes one direction or both, as [`shut_down`](Self::shut_down).
     ///
     /// # Errors
     /// Why the stream has failed, if it has.

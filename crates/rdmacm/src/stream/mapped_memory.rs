@@ -24,7 +24,8 @@ impl StreamConnection {
         let memory = self.queue_pair().expose(length);
         let memory = memory.map_err(|error| fail(Cause::device(error)))?;
         let mut map = || self.transfer(|| self.queue_pair().map(&memory, offset));
-        self.progress(Stage::Register, &mut map).await?;
+        let interest = StreamInterest::Progress;
+        self.progress(interest, Stage::Register, &mut map).await?;
         Ok(memory)
     }
 
@@ -34,7 +35,8 @@ impl StreamConnection {
             return Ok(0);
         }
         let mut write = || self.transfer(|| self.queue_pair().write_at(bytes, offset));
-        self.progress(Stage::Write, &mut write).await
+        let interest = StreamInterest::Progress;
+        self.progress(interest, Stage::Write, &mut write).await
     }
 
     /// Writes all of it.
@@ -48,24 +50,26 @@ impl StreamConnection {
         Ok(())
     }
 
-    /// Transfers as soon as there is room, within the timeout of writing.
+    /// Transfers as soon as there is progress, within the timeout of writing. For the descriptor it
+    /// is a call of the direction `of`.
     pub(super) async fn progress(
         &self,
+        of: StreamInterest,
         stage: Stage,
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
     ) -> io::Result<usize> {
-        let interest = StreamInterest::Progress;
         if let Some(outcome) = take() {
-            self.has_written(interest);
+            self.has_written(of);
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
         let deadline: Option<Deadline> = self.timeouts().write_deadline();
         let Some(deadline) = deadline else {
             let take = || Some(take()?.map_err(|cause| self.fail_at_once(stage, cause)));
-            let outcome = self.retry(interest, stage, take)?;
-            self.has_written(interest);
+            let outcome = self.retry(of, stage, take)?;
+            self.has_written(of);
             return Ok(outcome?);
         };
+        let interest = StreamInterest::Progress;
         Ok(self.transfer_next(deadline, interest, stage, take).await?)
     }
 }

@@ -12,7 +12,7 @@ use crate::connect::CLOSE_DEADLINE;
 /// Receive requests beyond the credits of the peer, for its messages without data: these need
 /// no credit, and a device without a receive request for them makes the peer wait for up to
 /// 655 ms (RoCE), or closes the connection (iWARP).
-const SPARE_RECEIVES: u32 = 16;
+pub(super) const SPARE_RECEIVES: u32 = 16;
 
 /// Send requests for messages without data: updates of the peer, the two that shut down, and
 /// a keep-alive. An update takes two on iWARP.

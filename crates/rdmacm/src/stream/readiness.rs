@@ -26,8 +26,8 @@ pub(super) struct Readiness {
 struct Directions {
     reading: Attention,
     writing: Attention,
-    /// Of calls that map memory, write at an offset or reserve memory. They may wait for more than
-    /// a write does, so one that succeeds says nothing about them.
+    /// Of calls that map memory or write at an offset: they wait for other things than a write
+    /// does, so one that succeeds says nothing about them.
     progress: Attention,
 }
 
@@ -40,6 +40,8 @@ enum Attention {
     Waiting,
     /// The next one may return something.
     Due,
+    /// As `Due`, until a call in another direction has looked.
+    Rechecked,
 }
 
 impl Directions {
@@ -52,11 +54,12 @@ impl Directions {
     }
 
     fn are_ready(&self) -> bool {
-        [self.reading, self.writing, self.progress].contains(&Attention::Due)
+        let all = [self.reading, self.writing, self.progress];
+        all.contains(&Attention::Due) || all.contains(&Attention::Rechecked)
     }
 }
 
-/// Those of calls that may not wait.
+/// What calls wait for that have a descriptor to wait with.
 const INTERESTS: [StreamInterest; 3] = [
     StreamInterest::Readable,
     StreamInterest::Writable,
@@ -97,6 +100,34 @@ impl Readiness {
             self.publish(&directions);
         }
     }
+
+    /// Whether calls in a direction were due, which [`end_recheck`](Self::end_recheck) decides
+    /// again. Whatever happens meanwhile counts.
+    fn begin_recheck(&self, interest: StreamInterest) -> bool {
+        let mut directions = self.directions();
+        let attention = directions.of(interest);
+        let was_due = *attention == Attention::Due;
+        if was_due {
+            *attention = Attention::Rechecked;
+        }
+        was_due
+    }
+
+    /// The descriptor is not marked once more if they still are: who waits for edges would be
+    /// woken each time.
+    fn end_recheck(&self, interest: StreamInterest, is_due: bool) {
+        let mut directions = self.directions();
+        let attention = directions.of(interest);
+        if *attention != Attention::Rechecked {
+            return;
+        }
+        if is_due {
+            *attention = Attention::Due;
+        } else {
+            *attention = Attention::Waiting;
+            self.publish(&directions);
+        }
+    }
 }
 
 impl Wake for Readiness {
@@ -109,7 +140,7 @@ impl Wake for Readiness {
         let mut directions = self.directions();
         for interest in INTERESTS {
             let attention = directions.of(interest);
-            if *attention == Attention::Waiting {
+            if *attention != Attention::None {
                 *attention = Attention::Due;
             }
         }
@@ -185,24 +216,21 @@ impl StreamConnection {
     /// cannot send, for room that there is not, or for a write that this side has given up by
     /// closing the direction.
     fn recheck(&self, readiness: &Readiness, interest: StreamInterest) {
-        if *readiness.directions().of(interest) != Attention::Due {
-            return;
-        }
         let queue_pair = self.queue_pair();
-        if interest != StreamInterest::Readable && queue_pair.has_closed_writing() {
+        let is_writing = interest != StreamInterest::Readable;
+        if is_writing && queue_pair.has_closed_writing() {
             return readiness.set(interest, Attention::None);
         }
-        readiness.set(interest, Attention::Waiting);
+        if !readiness.begin_recheck(interest) {
+            return;
+        }
         queue_pair.arm_and_look(interest);
         let is_due = match interest {
             StreamInterest::Readable => queue_pair.may_read(),
             StreamInterest::Writable => queue_pair.may_write(),
-            // How much it waits for, only the call knows.
-            _ => true,
+            _ => queue_pair.may_write_at(),
         };
-        if is_due {
-            readiness.set(interest, Attention::Due);
-        }
+        readiness.end_recheck(interest, is_due);
     }
 
     /// Handles what has come, instead of waiting for it, and calls `take` again, which has

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use rdmacm_verbs::Buffer;
 
 use super::connection::StreamConnection;
+use super::status::StreamInterest;
 use crate::error::Cause;
 use crate::stage::Stage;
 
@@ -76,7 +77,9 @@ impl StreamConnection {
         made.map_err(|error| self.fail_at_once(Stage::Register, Cause::device(error)))?;
         let mut buffer = None;
         let mut reserve = || self.transfer(|| self.queue_pair().reserve(&mut buffer, bytes));
-        let length = self.progress(Stage::Send, &mut reserve).await?;
+        // It is repeated as a write, or replaced by one.
+        let of = StreamInterest::Writable;
+        let length = self.progress(of, Stage::Send, &mut reserve).await?;
         Ok(SendSlot {
             stream: self,
             buffer,

@@ -294,7 +294,8 @@ impl SendState {
         self.post_one(queue_pair, request, Charge::default())
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each write")]
     fn post(
         &mut self,
         queue_pair: &QueuePair,
@@ -309,7 +310,8 @@ impl SendState {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each write")]
     fn post_immediate(
         &mut self,
         queue_pair: &QueuePair,
@@ -323,12 +325,23 @@ impl SendState {
             Payload::Inline(remote, bytes) => SendRequest::inline(write(remote), bytes),
             Payload::Registered(remote, sge) => SendRequest::new(write(remote), sge),
         };
-        self.post_one(queue_pair, request, charge)?;
+        self.post_request(queue_pair, request, charge)?;
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn post_one(
+        &mut self,
+        queue_pair: &QueuePair,
+        request: SendRequest<'_>,
+        charge: Charge,
+    ) -> Result<WorkId, StreamFailure> {
+        self.post_request(queue_pair, request, charge)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each write")]
+    fn post_request(
         &mut self,
         queue_pair: &QueuePair,
         request: SendRequest<'_>,

@@ -95,7 +95,7 @@ impl ReceiveQueue {
         }
         let mut state = self.state.lock();
         match state.reserve(&self.parts) {
-            Ok(slot) => Ok(slot.push_empty(self.parts.index).into()),
+            Ok(slot) => Ok(slot.push(self.parts.index, SgList::NONE).into()),
             Err(reason) => refused(reason, SgList::NONE),
         }
     }
@@ -217,12 +217,7 @@ impl ReceiveQueue {
             let Some(vacancy) = posted.known_vacancy() else {
                 continue;
             };
-            let (slot, queue) = (ReservedSlot { ring, vacancy }, self.parts.index);
-            if sg_list.is_none() {
-                slot.push_empty(queue);
-            } else {
-                slot.push(queue, sg_list);
-            }
+            ReservedSlot { ring, vacancy }.push(self.parts.index, sg_list);
         }
         let next = state.posted.next();
         Ok(WorkIds::new(self.parts.token, first, next))
@@ -271,18 +266,6 @@ struct ReservedSlot<'a> {
 }
 
 impl ReservedSlot<'_> {
-    /// Adds a request without memory, and returns its number.
-    #[inline]
-    fn push_empty(self, queue: QueueIndex) -> u32 {
-        let Self { ring, vacancy } = self;
-        let number = vacancy.number();
-        let id = RequestId { queue, number }.to_device();
-        // First: the device may complete the request as soon as it is in its queue.
-        vacancy.fill(SgList::NONE, ());
-        ring.push_empty(id);
-        number
-    }
-
     /// Adds a request, and returns its number.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
@@ -294,6 +277,9 @@ impl ReservedSlot<'_> {
         if let Some(part) = sg_list.as_buffer() {
             let sge = part.sge();
             ring.push_one(id, sge, || vacancy.fill(sg_list, ()));
+        } else if sg_list.is_none() {
+            vacancy.fill(sg_list, ());
+            ring.push_empty(id);
         } else {
             let mut entries = Entries::new();
             let entries = entries.of(&sg_list);

@@ -59,6 +59,10 @@ impl Library {
         self.kind == Kind::Own
     }
 
+    pub(crate) fn is_tcp(&self) -> bool {
+        self.kind == Kind::Tcp
+    }
+
     /// Its workload for this measure, if it has one.
     pub(crate) fn workload(&self, measure: &Measure) -> Option<&'static str> {
         match self.kind {

@@ -51,7 +51,7 @@ impl Peers {
         if kind == PeerKind::None {
             return Ok(0);
         }
-        let library = if measure.has_own_peer {
+        let library = if measure.has_own_peer && !library.is_tcp() {
             &self.own
         } else {
             library

@@ -7,13 +7,16 @@ use rdmacm_verbs::{Completion, CompletionError, CompletionQueue, Done, Error, Sg
 use super::{MESSAGE_SIZE, StreamQueuePair};
 use crate::data::{Failure, Side};
 use crate::stream::failure::StreamFailure;
+use crate::stream::options::SPARE_RECEIVES;
 use crate::stream::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
 use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
 use crate::stream::status::{StreamInterest, Wakers};
 
-/// How many completions are taken at once.
+/// How many completions are taken at once. The receive requests of so many messages are not posted
+/// while they are handled: there must be others for messages that need no credit.
 const MAX_COMPLETIONS: usize = 16;
+const _: () = assert!(MAX_COMPLETIONS <= SPARE_RECEIVES as usize);
 
 /// All that has arrived.
 pub(super) const ALL: usize = usize::MAX;
@@ -61,22 +64,28 @@ impl StreamQueuePair {
         if self.receives_no_more(receive) {
             return true;
         }
-        // Mostly there is one, and a caller that has found none keeps no memory for others.
+        // Mostly there is one.
         match queue.poll() {
-            Ok(Some(mut completion)) => self.received(receive, &mut completion, wakers),
+            Ok(Some(mut completion)) => {
+                let memory = self.received(receive, &mut completion, wakers);
+                if let Some(memory) = memory {
+                    // Once the connection is closed, the memory is freed instead.
+                    let _ = self.queue_pair.post_receive(memory);
+                }
+            }
             Ok(None) => return true,
-            Err(error) if self.is_no_failure(&error) => {}
             Err(error) => {
-                self.fail(StreamFailure::device(error), wakers);
-                return true;
+                if self.failed_poll(error, wakers) {
+                    return true;
+                }
             }
         }
-        self.repost(receive);
         receive.receiver.readable() as usize >= wanted
             || self.poll_others(queue, receive, wanted, wakers)
     }
 
-    /// As [`poll_own`](Self::poll_own), after the first completion.
+    /// As [`poll_own`](Self::poll_own), after the first completion. Takes no memory if there are no
+    /// others: a stream may be idle for long.
     fn poll_others(
         &self,
         queue: &CompletionQueue,
@@ -85,31 +94,47 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) -> bool {
         let mut left = self.options.receive_requests() as usize;
-        while left > 0 && !self.receives_no_more(receive) {
-            let limit = MAX_COMPLETIONS.min(left);
-            let mut completions = std::mem::take(&mut receive.completions);
-            let polled = queue.poll_many(&mut completions, limit);
-            for completion in &mut completions {
-                self.received(receive, completion, wakers);
+        while left > 0 {
+            if self.receives_no_more(receive) || !queue.has_completions() {
+                return true;
             }
-            // Nothing is left in them to drop.
-            completions.drain(..).for_each(std::mem::forget);
-            receive.completions = completions;
-            self.repost(receive);
-            match polled {
-                Ok(0) => return true,
-                // After a failure the next poll may say that the device is gone.
-                Ok(count) if count < limit && !receive.has_request_failed => return true,
+            let limit = MAX_COMPLETIONS.min(left);
+            match self.poll_batch(queue, receive, limit, wakers) {
                 Ok(_) if receive.receiver.readable() as usize >= wanted => return true,
+                Ok(0) => return true,
                 Ok(count) => left -= count,
-                Err(error) if self.is_no_failure(&error) => left -= 1,
                 Err(error) => {
-                    self.fail(StreamFailure::device(error), wakers);
-                    return true;
+                    if self.failed_poll(error, wakers) {
+                        return true;
+                    }
+                    left -= 1;
                 }
             }
         }
-        left > 0
+        false
+    }
+
+    /// Handles up to `limit` messages, and posts their receive requests together. Returns how many.
+    fn poll_batch(
+        &self,
+        queue: &CompletionQueue,
+        receive: &mut ReceiveState,
+        limit: usize,
+        wakers: &mut Wakers,
+    ) -> Result<usize, Error> {
+        let mut completions = std::mem::take(&mut receive.completions);
+        let polled = queue.poll_many(&mut completions, limit);
+        for completion in &mut completions {
+            let memory = self.received(receive, completion, wakers);
+            receive.completed.extend(memory);
+        }
+        // Nothing is left in them to drop.
+        completions.drain(..).for_each(std::mem::forget);
+        receive.completions = completions;
+        // Once the connection is closed, the memory is freed instead.
+        let _ = self.queue_pair.post_receives(&mut receive.completed);
+        receive.completed.clear();
+        polled
     }
 
     /// Whether a receive request has failed. If the device is gone, the poll after the last one
@@ -118,21 +143,15 @@ impl StreamQueuePair {
         receive.has_request_failed && !self.device.context().is_gone()
     }
 
-    /// Whether a completion is of a request that has completed before. There may be others.
-    fn is_no_failure(&self, error: &Error) -> bool {
-        matches!(error, Error::Stray { .. }) && self.may_complete_twice()
-    }
-
-    /// Posts the receive requests again that have completed. Once the connection is closed, their
-    /// memory is freed instead.
-    #[inline]
-    fn repost(&self, receive: &mut ReceiveState) {
-        if receive.completed.len() > 1 {
-            let _ = self.queue_pair.post_receives(&mut receive.completed);
-            receive.completed.clear();
-        } else if let Some(memory) = receive.completed.pop() {
-            let _ = self.queue_pair.post_receive(memory);
+    /// Returns whether the stream has failed. It has not if a request has completed twice: there may
+    /// be other completions.
+    #[cold]
+    fn failed_poll(&self, error: Error, wakers: &mut Wakers) -> bool {
+        let has_failed = !(matches!(error, Error::Stray { .. }) && self.may_complete_twice());
+        if has_failed {
+            self.fail(StreamFailure::device(error), wakers);
         }
+        has_failed
     }
 
     /// As [`poll_own`](Self::poll_own), of what was dispatched to this stream.
@@ -145,12 +164,10 @@ impl StreamQueuePair {
     ) -> bool {
         for _ in 0..self.options.receive_requests() {
             match shared.next(wakers) {
-                Ok(Some(mut completion)) => self.received(receive, &mut completion, wakers),
+                // Its request is the queue's, which posts it again.
+                Ok(Some(mut completion)) => drop(self.received(receive, &mut completion, wakers)),
                 Ok(None) => return true,
-                Err(error) => {
-                    self.fail(StreamFailure::device(error), wakers);
-                    return true;
-                }
+                Err(error) => return self.failed_poll(error, wakers),
             }
             if receive.receiver.readable() as usize >= wanted {
                 return !shared.has_more();
@@ -159,50 +176,50 @@ impl StreamQueuePair {
         false
     }
 
-    /// Handles a message of the peer, or the failure of a receive request, and takes the
-    /// request's memory.
+    /// Handles a message of the peer, or the failure of a receive request. Returns the request's
+    /// memory, for a request that is to be posted again.
     #[inline(never)]
     fn received(
         &self,
         receive: &mut ReceiveState,
         completion: &mut Completion,
         wakers: &mut Wakers,
-    ) {
-        if let Err(failure) = self.handle_completion(receive, completion, wakers) {
-            self.fail(failure, wakers);
-        }
-    }
-
-    #[inline]
-    fn handle_completion(
-        &self,
-        receive: &mut ReceiveState,
-        completion: &mut Completion,
-        wakers: &mut Wakers,
-    ) -> Result<(), StreamFailure> {
+    ) -> Option<SgList> {
         let memory = std::mem::take(&mut completion.sg_list);
-        let done = completion.result();
-        let done = done.map_err(|error| self.failed_receive(receive, error))?;
+        let done = match completion.result() {
+            Ok(done) => done,
+            Err(error) => {
+                self.failed_receive(receive, error, wakers);
+                return None;
+            }
+        };
         if self.has_failed() && self.has_peer_violated() {
             // What the peer says from then on has no meaning.
-            return Ok(());
+            return None;
         }
         let (word, memory) = word(self.transport, done, memory);
-        if let ReceiveQueue::Own(_) = self.receives {
-            receive.completed.push(memory);
-        }
-        let word = word.ok_or(StreamFailure::Protocol(ProtocolError::NoMessage))?;
         // A message with immediate data that announces nothing is a write of no bytes.
         let may_announce = self.is_iwarp() || done.bytes > 0;
-        let handled = self.handle(receive, Message::decode(word), may_announce, wakers);
-        handled.map_err(StreamFailure::Protocol)
+        let handled = match word {
+            Some(word) => self.handle(receive, Message::decode(word), may_announce, wakers),
+            None => Err(ProtocolError::NoMessage),
+        };
+        if let Err(violation) = handled {
+            self.fail(StreamFailure::Protocol(violation), wakers);
+        }
+        Some(memory)
     }
 
     #[cold]
-    fn failed_receive(&self, receive: &mut ReceiveState, error: CompletionError) -> StreamFailure {
+    fn failed_receive(
+        &self,
+        receive: &mut ReceiveState,
+        error: CompletionError,
+        wakers: &mut Wakers,
+    ) {
         receive.has_request_failed = !self.receives.is_shared();
-        let fabric = self.queue_pair.transport();
-        Failure::from_completion(error, fabric).into()
+        let failure = Failure::from_completion(error, self.queue_pair.transport());
+        self.fail(failure.into(), wakers);
     }
 
     /// Whether the peer has violated the protocol.
@@ -358,10 +375,10 @@ impl StreamQueuePair {
             match polled {
                 Ok(MAX_COMPLETIONS) => {}
                 Ok(_) => break,
-                Err(error) if self.is_no_failure(&error) => {}
                 Err(error) => {
-                    self.fail(StreamFailure::device(error), wakers);
-                    break;
+                    if self.failed_poll(error, wakers) {
+                        break;
+                    }
                 }
             }
         }

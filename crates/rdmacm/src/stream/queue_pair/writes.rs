@@ -29,7 +29,12 @@ impl StreamQueuePair {
 
     /// Whether a write would return something.
     pub(in crate::stream) fn may_write(&self) -> bool {
-        !self.status.is_open() && self.refused_write().is_some() || self.send.lock().is_writable()
+        self.refused_write().is_some() || self.send.lock().is_writable()
+    }
+
+    /// Whether a write at an offset, or a map, would perhaps return something.
+    pub(in crate::stream) fn may_write_at(&self) -> bool {
+        self.refused_write().is_some() || self.send.lock().has_room_at_offsets()
     }
 
     /// No bytes if there is room for one; `None` if there is none.
@@ -80,8 +85,14 @@ impl StreamQueuePair {
     #[inline]
     fn refused_write(&self) -> Option<Transferred> {
         if self.status.is_open() {
-            return None;
+            None
+        } else {
+            self.write_refusal()
         }
+    }
+
+    #[cold]
+    fn write_refusal(&self) -> Option<Transferred> {
         let status = self.status();
         if !status.shutdown.can_write() {
             return Some(Transferred::ShutDown);

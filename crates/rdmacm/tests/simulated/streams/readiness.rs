@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::cancellation::{drop_after_each, drop_writes};
 use super::tasks::Tasks;
-use super::{SECOND, bytes};
+use super::{SECOND, bytes, small};
 
 /// Writes until there is no room.
 pub(super) fn fill(stream: &RdmaStream) -> Vec<u8> {
@@ -67,6 +67,27 @@ async fn what_comes_after_a_look_is_seen_by_the_next() {
             assert_eq!(server.peek(&mut peeked).await.unwrap(), seen);
         }
         assert_eq!(peeked[..6], *b"abcdef");
+    }
+}
+
+/// More of them than are handled at once, and fewer; the peer has credits for all of them.
+#[tokio::test(start_paused = true)]
+async fn messages_that_came_together_are_read_together() {
+    for tasks in Tasks::each() {
+        let connected = tasks.connector().connect_stream(small().receives(200));
+        let accepted = tasks.listener.accept();
+        let (client, accepted) = tokio::join!(connected, accepted);
+        let (mut client, mut server) = (client.unwrap(), accepted.unwrap().0);
+        // On iWARP the server sends nothing before.
+        client.write_all(b"x").await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+        for count in [1, 2, 16, 17, 18, 33] {
+            for byte in 0..count {
+                server.write_all(&[byte]).await.unwrap();
+            }
+            sleep(SECOND).await;
+            assert_eq!(read_now(&client), (0..count).collect::<Vec<_>>());
+        }
     }
 }
 
