@@ -13,6 +13,10 @@ use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
 use crate::stream::status::{StreamInterest, Wakers};
 
+/// How many messages are handled one by one before memory is taken for many: a stream that receives
+/// few keeps none.
+const MAX_SINGLE: u32 = 3;
+
 /// How many completions are taken at once. The receive requests of so many messages are not posted
 /// while they are handled: there must be others for messages that need no credit.
 const MAX_COMPLETIONS: usize = 16;
@@ -61,31 +65,33 @@ impl StreamQueuePair {
         wanted: usize,
         wakers: &mut Wakers,
     ) -> bool {
-        if self.receives_no_more(receive) {
-            return true;
-        }
-        // Mostly there is one.
-        match queue.poll() {
-            Ok(Some(mut completion)) => {
-                let memory = self.received(receive, &mut completion, wakers);
-                if let Some(memory) = memory {
-                    // Once the connection is closed, the memory is freed instead.
-                    let _ = self.queue_pair.post_receive(memory);
+        for _ in 0..MAX_SINGLE {
+            if self.receives_no_more(receive) {
+                return true;
+            }
+            match queue.poll() {
+                Ok(Some(mut completion)) => {
+                    let memory = self.received(receive, &mut completion, wakers);
+                    if let Some(memory) = memory {
+                        // Once the connection is closed, the memory is freed instead.
+                        let _ = self.queue_pair.post_receive(memory);
+                    }
+                }
+                Ok(None) => return true,
+                Err(error) => {
+                    if self.failed_poll(error, wakers) {
+                        return true;
+                    }
                 }
             }
-            Ok(None) => return true,
-            Err(error) => {
-                if self.failed_poll(error, wakers) {
-                    return true;
-                }
+            if receive.receiver.readable() as usize >= wanted || !queue.has_completions() {
+                return true;
             }
         }
-        receive.receiver.readable() as usize >= wanted
-            || self.poll_others(queue, receive, wanted, wakers)
+        self.poll_others(queue, receive, wanted, wakers)
     }
 
-    /// As [`poll_own`](Self::poll_own), after the first completion. Takes no memory if there are no
-    /// others: a stream may be idle for long.
+    /// As [`poll_own`](Self::poll_own), of many completions.
     fn poll_others(
         &self,
         queue: &CompletionQueue,
