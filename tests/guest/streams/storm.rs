@@ -174,9 +174,9 @@ fn silent_clients_do_not_delay_librdmacm(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
         let listener = listener(site);
         let address = address(site, &listener);
+        let start = Instant::now();
         let _silent = Silent::connect(site, &listener);
         hold_back_first_messages(site, &address.port().to_string());
-        let start = Instant::now();
         let clients = script(site, rdma_core, "closes", address.port(), &[OF_LIBRDMACM]);
         thread::scope(|scope| {
             for _ in 0..OF_LIBRDMACM {

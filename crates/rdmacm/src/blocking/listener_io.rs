@@ -35,8 +35,8 @@ impl AsFd for RdmaListener {
     /// [`accept`](Self::accept) has returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is
     /// readable when the call is worth repeating. It may be readable for nothing, and each step of
     /// a handshake makes it readable. Nothing can be read from it. The kernel limits how many of a
-    /// node's descriptors can be waited for, see
-    /// [that of a stream](super::RdmaStream#impl-AsFd-for-RdmaStream).
+    /// node's descriptors can be waited for: about a hundred listeners for `poll(2)`, and fifty in an
+    /// `epoll(7)` of the caller's. [Streams](super::RdmaStream#impl-AsFd-for-RdmaStream) can be more.
     ///
     /// It belongs to the listener once [`set_nonblocking`](Self::set_nonblocking) was called;
     /// before, it is that of the listener's [`Node`](crate::Node). Two things do not make it

@@ -63,8 +63,9 @@ impl AsFd for RdmaStream {
     /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
     /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
     /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there may be room
-    /// for it. It is for one thread: what one finds out, others are not told. Nothing can be read
-    /// from it.
+    /// for it. A write or a reservation that succeeds ends the wait of the one before that was
+    /// refused. If a thread that reads and another one that writes both wait, either may find out what
+    /// the other one waits for. Nothing can be read from the descriptor.
     ///
     /// The descriptors of a node's streams depend on those of the node, and the kernel limits how
     /// many may: about five hundred for `poll(2)`, and a hundred of them in an `epoll(7)` of the

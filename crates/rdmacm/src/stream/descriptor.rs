@@ -9,8 +9,9 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 /// Readable while one of its sources is, or it is marked: what another caller has read of a source
 /// was for its owner.
 ///
-/// The kernel limits how many descriptors depend on one, and the more the nearer they are to it
-/// (`path_limits` of fs/eventpoll.c). So the sources of a stream are not those of its node.
+/// The kernel limits how many descriptors depend on one, and allows fewer the more lie between
+/// (`path_limits` of fs/eventpoll.c). So a stream does not depend on the descriptor of its node, but
+/// on those that the node depends on.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     epoll: Epoll,

@@ -50,23 +50,23 @@ impl StreamConnection {
         Ok(())
     }
 
-    /// Transfers as soon as there is progress, within the timeout of writing. For the descriptor it
-    /// is a call of the direction `of`.
+    /// Transfers as soon as there is progress, within the timeout of writing. What the descriptor
+    /// announces if calls do not wait is `announced`.
     pub(super) async fn progress(
         &self,
-        of: StreamInterest,
+        announced: StreamInterest,
         stage: Stage,
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
     ) -> io::Result<usize> {
         if let Some(outcome) = take() {
-            self.has_written(of);
+            self.has_written(announced);
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
         let deadline: Option<Deadline> = self.timeouts().write_deadline();
         let Some(deadline) = deadline else {
             let take = || Some(take()?.map_err(|cause| self.fail_at_once(stage, cause)));
-            let outcome = self.retry(of, stage, take)?;
-            self.has_written(of);
+            let outcome = self.retry(announced, stage, take)?;
+            self.has_written(announced);
             return Ok(outcome?);
         };
         let interest = StreamInterest::Progress;

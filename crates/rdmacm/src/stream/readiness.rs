@@ -29,6 +29,8 @@ struct Directions {
     /// Of calls that map memory or write at an offset: they wait for other things than a write
     /// does, so one that succeeds says nothing about them.
     progress: Attention,
+    /// How many rechecks there were.
+    rechecks: u32,
 }
 
 /// What a direction's calls have found.
@@ -40,8 +42,14 @@ enum Attention {
     Waiting,
     /// The next one may return something.
     Due,
-    /// As `Due`, until a call in another direction has looked.
-    Rechecked,
+    /// As `Due`, until the call in another direction that has begun this recheck has looked.
+    Rechecked(u32),
+}
+
+impl Attention {
+    fn is_due(self) -> bool {
+        matches!(self, Self::Due | Self::Rechecked(_))
+    }
 }
 
 impl Directions {
@@ -55,7 +63,7 @@ impl Directions {
 
     fn are_ready(&self) -> bool {
         let all = [self.reading, self.writing, self.progress];
-        all.contains(&Attention::Due) || all.contains(&Attention::Rechecked)
+        all.into_iter().any(Attention::is_due)
     }
 }
 
@@ -73,6 +81,7 @@ impl Readiness {
             reading: Attention::Due,
             writing: Attention::None,
             progress: Attention::None,
+            rechecks: 0,
         });
         Ok(Arc::new(Self {
             descriptor: Descriptor::new(sources)?,
@@ -101,24 +110,25 @@ impl Readiness {
         }
     }
 
-    /// Whether calls in a direction were due, which [`end_recheck`](Self::end_recheck) decides
-    /// again. Whatever happens meanwhile counts.
-    fn begin_recheck(&self, interest: StreamInterest) -> bool {
+    /// If calls in a direction are due, which [`end_recheck`](Self::end_recheck) decides again, the
+    /// number of this recheck. Whatever happens meanwhile counts instead.
+    fn begin_recheck(&self, interest: StreamInterest) -> Option<u32> {
         let mut directions = self.directions();
-        let attention = directions.of(interest);
-        let was_due = *attention == Attention::Due;
-        if was_due {
-            *attention = Attention::Rechecked;
+        if !directions.of(interest).is_due() {
+            return None;
         }
-        was_due
+        let recheck = directions.rechecks.wrapping_add(1);
+        directions.rechecks = recheck;
+        *directions.of(interest) = Attention::Rechecked(recheck);
+        Some(recheck)
     }
 
     /// The descriptor is not marked once more if they still are: who waits for edges would be
     /// woken each time.
-    fn end_recheck(&self, interest: StreamInterest, is_due: bool) {
+    fn end_recheck(&self, interest: StreamInterest, recheck: u32, is_due: bool) {
         let mut directions = self.directions();
         let attention = directions.of(interest);
-        if *attention != Attention::Rechecked {
+        if *attention != Attention::Rechecked(recheck) {
             return;
         }
         if is_due {
@@ -173,7 +183,7 @@ impl StreamConnection {
     /// What makes the event loop find something for the stream.
     fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let device = self.queue_pair().device();
-        // A stream of a device that is gone has nothing to wait for.
+        // Open, as the event loop watches it, unless the device is gone. After that it stays readable.
         let completions = device.readiness().ok();
         [self.event_loop().channel().as_fd()]
             .into_iter()
@@ -221,16 +231,16 @@ impl StreamConnection {
         if is_writing && queue_pair.has_closed_writing() {
             return readiness.set(interest, Attention::None);
         }
-        if !readiness.begin_recheck(interest) {
+        let Some(recheck) = readiness.begin_recheck(interest) else {
             return;
-        }
+        };
         queue_pair.arm_and_look(interest);
         let is_due = match interest {
             StreamInterest::Readable => queue_pair.may_read(),
             StreamInterest::Writable => queue_pair.may_write(),
             _ => queue_pair.may_write_at(),
         };
-        readiness.end_recheck(interest, is_due);
+        readiness.end_recheck(interest, recheck, is_due);
     }
 
     /// Handles what has come, instead of waiting for it, and calls `take` again, which has

@@ -77,9 +77,10 @@ impl StreamConnection {
         made.map_err(|error| self.fail_at_once(Stage::Register, Cause::device(error)))?;
         let mut buffer = None;
         let mut reserve = || self.transfer(|| self.queue_pair().reserve(&mut buffer, bytes));
-        // It is repeated as a write, or replaced by one.
-        let of = StreamInterest::Writable;
-        let length = self.progress(of, Stage::Send, &mut reserve).await?;
+        // What is refused is repeated, or written instead.
+        let announced = StreamInterest::Writable;
+        let length = self.progress(announced, Stage::Send, &mut reserve);
+        let length = length.await?;
         Ok(SendSlot {
             stream: self,
             buffer,

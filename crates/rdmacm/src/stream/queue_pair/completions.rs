@@ -17,10 +17,13 @@ use crate::stream::status::{StreamInterest, Wakers};
 /// few keeps none.
 const MAX_SINGLE: u32 = 3;
 
-/// How many completions are taken at once. The receive requests of so many messages are not posted
-/// while they are handled: there must be others for messages that need no credit.
+/// How many messages are handled at once after that. Their receive requests are posted afterwards:
+/// as many others are there meanwhile for messages that need no credit.
+const MAX_MESSAGES: usize = 8;
+const _: () = assert!(2 * MAX_MESSAGES <= SPARE_RECEIVES as usize);
+
+/// How many completions of writes are taken at once.
 const MAX_COMPLETIONS: usize = 16;
-const _: () = assert!(MAX_COMPLETIONS <= SPARE_RECEIVES as usize);
 
 /// All that has arrived.
 pub(super) const ALL: usize = usize::MAX;
@@ -104,7 +107,7 @@ impl StreamQueuePair {
             if self.receives_no_more(receive) || !queue.has_completions() {
                 return true;
             }
-            let limit = MAX_COMPLETIONS.min(left);
+            let limit = MAX_MESSAGES.min(left);
             match self.poll_batch(queue, receive, limit, wakers) {
                 Ok(_) if receive.receiver.readable() as usize >= wanted => return true,
                 Ok(0) => return true,

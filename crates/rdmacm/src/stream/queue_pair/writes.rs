@@ -34,7 +34,7 @@ impl StreamQueuePair {
 
     /// Whether a write at an offset, or a map, would perhaps return something.
     pub(in crate::stream) fn may_write_at(&self) -> bool {
-        self.refused_write().is_some() || self.send.lock().has_room_at_offsets()
+        self.refused_write().is_some() || self.send.lock().has_room_at_offsets_or_to_map()
     }
 
     /// No bytes if there is room for one; `None` if there is none.

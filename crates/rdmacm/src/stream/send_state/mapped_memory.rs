@@ -46,10 +46,12 @@ impl SendState {
         Ok(done)
     }
 
-    /// Whether there is room for a write at an offset of at least one byte.
-    pub(in crate::stream) fn has_room_at_offsets(&self) -> bool {
-        let has_request = self.sender.as_ref().is_some_and(Sender::has_request);
-        self.may_send && has_request && self.ring.free_bytes() > 0
+    /// Whether there is room for a write at an offset of at least one byte, or for a map.
+    pub(in crate::stream) fn has_room_at_offsets_or_to_map(&self) -> bool {
+        self.sender.as_ref().is_some_and(|sender| {
+            let at_offsets = sender.has_request() && self.ring.free_bytes() > 0;
+            self.may_send && (at_offsets || sender.writes_left() > 0)
+        })
     }
 
     /// Writes an entry for the memory into the peer's table of maps. Returns whether there was
