@@ -79,12 +79,7 @@ impl ReceiveQueue {
     /// Posts memory to receive into.
     #[inline]
     pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
-        let posted = if sg_list.is_none() {
-            self.post_empty()
-        } else {
-            self.post_one(sg_list)
-        };
-        posted.map(|number| self.work(number))
+        self.post_one(sg_list).map(|number| self.work(number))
     }
 
     /// Posts a request without memory: for an empty message, or the immediate data of a write.
@@ -103,7 +98,13 @@ impl ReceiveQueue {
     /// Posts memory, and returns the request's number.
     #[inline(never)]
     fn post_one(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
-        self.post_plain(sg_list, Self::post_after_lookup)
+        self.post_plain(sg_list, |this, state, sg_list| {
+            if sg_list.is_none() {
+                this.post_empty()
+            } else {
+                this.post_after_lookup(state, sg_list)
+            }
+        })
     }
 
     /// Posts memory if it is a part of a buffer and there is known to be room for it. Posts it
