@@ -24,6 +24,7 @@ const HANDSHAKES: usize = 64;
 const CLIENTS: &str = "RDMACM_CLIENTS";
 /// How many connect at a time.
 const AT_A_TIME: usize = 4;
+
 /// How many clients of librdmacm connect: one process of it does not open 60 on siw with Linux 6.1.
 fn of_librdmacm(site: &Site) -> usize {
     match site.soft {
@@ -156,6 +157,7 @@ fn silent_clients_delay_nobody(site: &Site) {
     serve(site, &listener, clients());
 }
 
+/// The handshakes of silent clients end sooner, and there are fewer of them.
 #[case(needs(CmResponse), waiting)]
 fn a_listener_limits_its_handshakes(site: &Site) {
     let listener = listener(site)

@@ -58,8 +58,7 @@ macro_rules! write_by {
             }
 
             /// Closes the stream for writing. The peer reads everything that was written
-            /// before, then the end of the stream.
-            /// Fails if the stream has failed.
+            /// before, then the end of the stream. Fails if the stream has failed.
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready(Ok(self.inner.shut_down_or_fail(How::Write)?))
             }

@@ -215,10 +215,9 @@ impl ReceiveQueue {
             .map_err(invalid)?;
         let State { ring, posted } = &mut *state;
         for sg_list in memory.drain(..) {
-            let Some(vacancy) = posted.known_vacancy() else {
-                continue;
-            };
-            ReservedSlot { ring, vacancy }.push(self.parts.index, sg_list);
+            if let Some(vacancy) = posted.known_vacancy() {
+                ReservedSlot { ring, vacancy }.push(self.parts.index, sg_list);
+            }
         }
         let next = state.posted.next();
         Ok(WorkIds::new(self.parts.token, first, next))
