@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How long a thread polls by default: longer than a round trip takes, also of a device in
 /// software on an emulated machine.
-pub(crate) const BUSY_POLL: Duration = Duration::from_micros(500);
+const THREAD_BUSY_POLL: Duration = Duration::from_micros(500);
 
 /// How many waits in a row poll in vain before the next ones sleep at once.
 const MAX_MISSES: u32 = 2;
@@ -17,11 +17,32 @@ const MAX_SKIPPED: u32 = 64;
 const PAUSES: u32 = 1;
 /// After how many more looks come a poll in any case, and a look at the clock: others may have the
 /// processor for a while between two looks.
-const LOOKS_BY_POLL: u32 = 8;
+const LOOKS_BY_POLL: u32 = 16;
+
+/// How long a caller polls before it sleeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BusyPollTime(Option<Duration>);
+
+impl BusyPollTime {
+    /// The same for threads and tasks.
+    pub(crate) fn new(time: Duration) -> Self {
+        Self(Some(time))
+    }
+
+    /// Of a thread.
+    pub(crate) fn of_thread(self) -> Duration {
+        self.0.unwrap_or(THREAD_BUSY_POLL)
+    }
+
+    /// Of a task, which keeps the others of its thread waiting: none, unless it was asked for.
+    pub(crate) fn of_task(self) -> Duration {
+        self.0.unwrap_or_default()
+    }
+}
 
 /// Whether polling before sleeping is worth it on a connection.
 ///
-/// Threads that poll at the same time may lose count, which does no harm.
+/// Callers that poll at the same time may lose count, which does no harm.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPolling {
     /// The waits that polled in vain since the last that did not.
@@ -148,6 +169,15 @@ mod tests {
             assert!(none.is_none());
             polling + u32::from(polls)
         })
+    }
+
+    #[test]
+    fn tasks_poll_only_if_they_are_told_to() {
+        let time = BusyPollTime::default();
+        assert_eq!(time.of_thread(), THREAD_BUSY_POLL);
+        assert_eq!(time.of_task(), Duration::ZERO);
+        let time = BusyPollTime::new(SHORT);
+        assert_eq!((time.of_thread(), time.of_task()), (SHORT, SHORT));
     }
 
     #[test]

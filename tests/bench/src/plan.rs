@@ -179,6 +179,9 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Messages, "round-trip-tokio", 64)
         .counts(StableCounts::Allocations)
         .c(Some("round-trip")),
+    Measure::new(Group::Messages, "round-trip-tokio-sleeping", 64)
+        .counts(StableCounts::Allocations)
+        .c(None),
     Measure::new(Group::Messages, "round-trip-late", 64)
         .counts(StableCounts::Allocations)
         .c(None),
@@ -274,20 +277,20 @@ pub(crate) const MEASURES: &[Measure] = &[
         .on_one_device()
         .counts(StableCounts::Varying)
         .c(None),
-    Measure::new(Group::Growth, "queue-pair-10000", 16)
+    Measure::new(Group::Growth, "queue-pair-10000", 256)
         .on_one_device()
         .once()
         .c(None),
-    Measure::new(Group::Growth, "connect-at-10", 8)
+    Measure::new(Group::Growth, "connect-at-10", 32)
         .on_one_device()
         .slow(),
-    Measure::new(Group::Growth, "connect-at-100", 8)
+    Measure::new(Group::Growth, "connect-at-100", 32)
         .on_one_device()
         .slow(),
-    Measure::new(Group::Growth, "connect-at-1000", 8)
+    Measure::new(Group::Growth, "connect-at-1000", 64)
         .on_one_device()
         .once(),
-    Measure::new(Group::Growth, "connect-at-10000", 8)
+    Measure::new(Group::Growth, "connect-at-10000", 64)
         .on_one_device()
         .once(),
     Measure::new(Group::Growth, "waiters-10", 32)
@@ -302,7 +305,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         .on_one_device()
         .counts(StableCounts::Varying)
         .c(None),
-    Measure::new(Group::Growth, "waiters-10000", 32)
+    Measure::new(Group::Growth, "waiters-10000", 256)
         .on_one_device()
         .once()
         .c(None),

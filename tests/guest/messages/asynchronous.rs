@@ -1,11 +1,16 @@
 //! Connections that carry messages, on tokio.
 
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
 use rdmacm::MessageOptions;
 use rdmacm::core::EventKind;
 use rdmacm::tokio::{Connection, Connector, Listener, Node};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site};
-use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::connector::asynchronous::{Dropped, on_one_thread, on_threads};
@@ -190,5 +195,32 @@ fn memory_of_a_dropped_future_is_not_touched(site: &Site) {
         client.flush().await.unwrap();
         drop(server);
         assert!(client.receive().await.unwrap().is_none());
+    });
+}
+
+/// A task that polls need not be woken: the reply comes during the one poll of its future.
+#[case]
+fn a_task_polls_before_it_sleeps_if_it_is_told_to(site: &Site) {
+    let listener = rdmacm::Listener::options().bind(site.v4(0)).unwrap();
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            let server = incoming.accept_messages(MessageOptions::new()).unwrap();
+            let message = server.receive().unwrap().unwrap();
+            server.send(&message).unwrap();
+            assert!(server.receive().unwrap().is_none());
+        });
+        on_one_thread().block_on(async {
+            let options = MessageOptions::new().busy_poll(PATIENCE);
+            let client = connector.connect_messages(options).await.unwrap();
+            client.send(b"ping").await.unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            match pin!(client.receive()).poll(&mut context) {
+                Poll::Ready(reply) => assert_eq!(*reply.unwrap().unwrap(), *b"ping"),
+                Poll::Pending => panic!("the task waits to be woken"),
+            }
+            client.close(PATIENCE).await.unwrap();
+        });
     });
 }

@@ -1,6 +1,11 @@
 //! Byte streams on tokio.
 
+use std::future::Future as _;
+use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use rdmacm::StreamOptions;
 use rdmacm::tokio::{Connector, Listener, Node, RdmaListener, RdmaStream};
@@ -135,5 +140,35 @@ fn a_proxy_copies_in_both_directions(site: &Site) {
         assert!(received == bytes);
         assert_eq!(proxy.await.unwrap(), (200_000, 200_000));
         echo.await.unwrap();
+    });
+}
+
+/// A task that polls need not be woken: the reply comes during the one poll of its future.
+#[case]
+fn a_task_polls_before_it_sleeps_if_it_is_told_to(site: &Site) {
+    let listener = rdmacm::RdmaListener::bind(site.v4(0)).unwrap();
+    let connector = Connector::new(listener.local_addr().unwrap()).deadline(PATIENCE);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut server, _) = listener.accept().unwrap();
+            let mut bytes = [0; 4];
+            server.read_exact(&mut bytes).unwrap();
+            server.write_all(&bytes).unwrap();
+            assert_eq!(server.read(&mut bytes).unwrap(), 0);
+        });
+        on_one_thread().block_on(async {
+            let options = StreamOptions::new().busy_poll(PATIENCE);
+            let mut client = connector.connect_stream(options).await.unwrap();
+            client.write_all(b"ping").await.unwrap();
+            let mut bytes = [0; 4];
+            let mut context = Context::from_waker(Waker::noop());
+            let read = pin!(client.read_exact(&mut bytes));
+            match read.poll(&mut context) {
+                Poll::Ready(read) => assert_eq!(read.unwrap(), 4),
+                Poll::Pending => panic!("the task waits to be woken"),
+            }
+            assert_eq!(bytes, *b"ping");
+            client.close(PATIENCE).await.unwrap();
+        });
     });
 }

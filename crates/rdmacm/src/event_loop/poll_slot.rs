@@ -36,6 +36,11 @@ impl PollSlot {
         slot.poll(event_loop, WaiterKind::Caller, source, until, context)
     }
 
+    /// Whether the last caller waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.lock().is_registered()
+    }
+
     /// Ends the wait of the last caller, and wakes it.
     pub(crate) fn end(&self, event_loop: &EventLoop, deregister: impl FnOnce(u64)) {
         let waker = self.lock().end(event_loop, deregister);

@@ -185,23 +185,30 @@ impl MessageConnection {
         std::future::poll_fn(|context| wait.poll(context, &mut take)).await
     }
 
-    /// The next message without the event loop, or on a thread that needs no more of it than
-    /// to sleep; `None` if there is more to it.
+    /// The next message that has come or comes while the caller polls, or on a thread that needs
+    /// no more of the event loop than to sleep; `None` if there is more to it.
     pub(crate) fn receive_now(&self) -> Option<Result<Option<Message>>> {
         let queue_pair = &self.queue_pair;
         let look = || queue_pair.next_arrival();
-        let arrival = match queue_pair.may_have_arrivals().then(look).flatten() {
-            Some(arrival) => arrival,
-            None if self.event_loop().is_blocking() => match self.wait_on_thread()? {
-                Ok(arrival) => arrival,
-                Err(error) => {
-                    let attempt = self.attempt(Deadline::Never);
-                    return Some(Err(self.fail(&attempt, Stage::Receive, error.into())));
-                }
-            },
-            None => return None,
+        if let Some(arrival) = queue_pair.may_have_arrivals().then(look).flatten() {
+            return Some(Ok(Some(self.message(arrival))));
+        }
+        let time = queue_pair.options().busy_poll;
+        let arrival = if self.event_loop().is_blocking() {
+            let arrival = self.receive_busily(time.of_thread()).map(Ok);
+            arrival.or_else(|| self.sleep_on_thread())?
+        } else {
+            Ok(self.receive_busily(time.of_task())?)
         };
-        Some(Ok(Some(self.message(arrival))))
+        let failed = |error: rdmacm_core::Error| {
+            let attempt = self.attempt(Deadline::Never);
+            self.fail(&attempt, Stage::Receive, error.into())
+        };
+        Some(
+            arrival
+                .map(|arrival| Some(self.message(arrival)))
+                .map_err(failed),
+        )
     }
 
     /// Waits for the next message, after [`receive_now`](Self::receive_now); `None` after the

@@ -1,4 +1,6 @@
-//! Waiting for a message on a thread.
+//! Waiting for a message without the future of a wait.
+
+use std::time::Duration;
 
 use rdmacm_core::Result;
 
@@ -7,26 +9,22 @@ use super::state::Arrival;
 use super::waiters::Interest;
 
 impl MessageConnection {
+    /// The next message that comes while the caller polls, before it sleeps.
+    pub(super) fn receive_busily(&self, time: Duration) -> Option<Arrival> {
+        let next = || self.queue_pair().next_arrival();
+        let is_over = || self.id().queue().is_ready();
+        let watch = || self.queue_pair().watch_arrivals();
+        let busy = &self.queue_pair().busy_polling;
+        busy.poll(time, is_over, watch, next)
+    }
+
     /// Waits for the next message on a thread that waits for nothing else: without a deadline
     /// or a keep-alive. `None` if there is more to the wait than that, or if the connection
     /// may have closed.
     ///
     /// # Errors
     /// Why the event loop has failed.
-    pub(super) fn wait_on_thread(&self) -> Option<Result<Arrival>> {
-        let options = self.queue_pair().options();
-        let next = || self.queue_pair().next_arrival();
-        let is_over = || self.id().queue().is_ready();
-        let watch = || self.queue_pair().watch_arrivals();
-        let busy = &self.queue_pair().busy_polling;
-        let polled = busy.poll(options.busy_poll, is_over, watch, next);
-        match polled {
-            Some(arrival) => Some(Ok(arrival)),
-            None => self.sleep_on_thread(),
-        }
-    }
-
-    fn sleep_on_thread(&self) -> Option<Result<Arrival>> {
+    pub(super) fn sleep_on_thread(&self) -> Option<Result<Arrival>> {
         let (event_loop, queue_pair) = (self.event_loop(), self.queue_pair());
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
         while let Some(thread) = queue_pair.register_thread(key, event_loop) {

@@ -317,20 +317,44 @@ impl StreamConnection {
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Result<usize>> {
+        self.read_for(self.options().busy_poll.of_thread(), reading, into)
+    }
+
+    /// Reads what arrives while a task polls that does not wait yet, if tasks are to poll.
+    fn read_busily_in_task(
+        &self,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Result<usize>> {
+        let time = self.options().busy_poll.of_task();
+        if time.is_zero() || self.read_slot.is_waiting() {
+            return None;
+        }
+        let read = self.try_read(reading, into);
+        read.or_else(|| self.read_for(time, reading, into))
+    }
+
+    fn read_for(
+        &self,
+        time: Duration,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Result<usize>> {
         let busy = &self.queue_pair.busy_reads;
         let read = || self.try_read(reading, into);
-        self.busily(busy, StreamInterest::Readable, read)
+        self.busily(busy, time, StreamInterest::Readable, read)
     }
 
     fn busily<T>(
         &self,
         busy: &BusyPolling,
+        time: Duration,
         interest: StreamInterest,
         poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let is_over = || self.may_be_closed();
         let watch = || self.queue_pair.watch(interest);
-        busy.poll(self.options().busy_poll, is_over, watch, poll)
+        busy.poll(time, is_over, watch, poll)
     }
 
     /// Writes what there is room for, if there is any.
@@ -341,8 +365,12 @@ impl StreamConnection {
 
     /// Writes once there is room while the thread polls, before it sleeps.
     pub(crate) fn write_busily(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize>> {
-        let busy = &self.queue_pair.busy_writes;
-        self.busily(busy, StreamInterest::Writable, || self.try_write(slices))
+        let (busy, time) = (
+            &self.queue_pair.busy_writes,
+            self.options().busy_poll.of_thread(),
+        );
+        let write = || self.try_write(slices);
+        self.busily(busy, time, StreamInterest::Writable, write)
     }
 
     /// Writes once there is room, after [`try_write`](Self::try_write).
@@ -358,6 +386,9 @@ impl StreamConnection {
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Poll<Result<usize>> {
+        if let Some(read) = self.read_busily_in_task(reading, into) {
+            return Poll::Ready(read);
+        }
         let mut take = || self.read_with(reading, into);
         let (slot, interest) = (&self.read_slot, StreamInterest::Readable);
         let read = wait::poll(slot, self, interest, context, &mut take);

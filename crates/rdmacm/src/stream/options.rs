@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm_core::Deadline;
 use rdmacm_rsocket::MAX_MAP_ENTRIES;
 
-use crate::busy_polling::BUSY_POLL;
+use crate::busy_polling::BusyPollTime;
 use crate::connect::CLOSE_DEADLINE;
 
 /// Receive requests beyond the credits of the peer, for its messages without data: these need
@@ -44,7 +44,7 @@ pub struct StreamOptions {
     pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
     pub(super) close_deadline: Deadline,
-    pub(super) busy_poll: Duration,
+    pub(super) busy_poll: BusyPollTime,
 }
 
 impl Default for StreamOptions {
@@ -68,7 +68,7 @@ impl StreamOptions {
             map_entries: 0,
             keep_alive: None,
             close_deadline: CLOSE_DEADLINE.into(),
-            busy_poll: BUSY_POLL,
+            busy_poll: BusyPollTime::default(),
         }
     }
 
@@ -170,13 +170,15 @@ impl StreamOptions {
         self
     }
 
-    /// How long a thread that would wait, to read or for room to write, polls before it sleeps:
-    /// 500 µs by default. See [`MessageOptions::busy_poll`](crate::MessageOptions::busy_poll).
-    /// Threads with a timeout, writes of more than 4 KiB and tasks do not poll.
+    /// How long a caller that would wait polls before it sleeps: by default a thread polls for
+    /// 500 µs, and a task does not, see
+    /// [`MessageOptions::busy_poll`](crate::MessageOptions::busy_poll). Threads poll to read and for
+    /// room to write, tasks to read only, also in `poll_read`, but not in `peek` and `readable`.
+    /// Threads with a timeout and writes of more than 4 KiB do not poll.
     #[must_use]
     #[doc(alias = "SO_BUSY_POLL", alias = "polling_time")]
     pub fn busy_poll(mut self, time: Duration) -> Self {
-        self.busy_poll = time;
+        self.busy_poll = BusyPollTime::new(time);
         self
     }
 

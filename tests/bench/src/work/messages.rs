@@ -24,6 +24,11 @@ pub(super) const WORKLOADS: &[Workload] = &[
         run: round_trip_on_tokio,
     },
     Workload {
+        name: "round-trip-tokio-sleeping",
+        peer: PeerKind::Echo,
+        run: sleeping_round_trip_on_tokio,
+    },
+    Workload {
         name: "round-trip-late",
         peer: PeerKind::LateEcho,
         run: late_round_trip,
@@ -63,28 +68,39 @@ fn measure(connection: &Connection, count: u32, meter: &mut Meter) -> anyhow::Re
     meter.section(count.into(), || (0..count).try_for_each(|_| one()))
 }
 
-/// A message and its reply, on tokio.
+/// A message and its reply, on tokio. The task polls as long as a thread does by default.
 fn round_trip_on_tokio(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
-    measure_on_tokio(target, count, meter, |_| ())
+    let options = MessageOptions::new().busy_poll(Duration::from_micros(500));
+    measure_on_tokio(target, count, meter, options, |_| ())
+}
+
+/// The same by a task that sleeps at once, as it does by default.
+fn sleeping_round_trip_on_tokio(
+    target: Target,
+    count: u32,
+    meter: &mut Meter,
+) -> anyhow::Result<()> {
+    measure_on_tokio(target, count, meter, MessageOptions::new(), |_| ())
 }
 
 /// The same with a reply that is late, until a deadline.
 fn late_round_trip_on_tokio(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let set_deadline = |connection: &on_tokio::Connection| connection.set_deadline(DEADLINE);
-    measure_on_tokio(target, count, meter, set_deadline)
+    measure_on_tokio(target, count, meter, MessageOptions::new(), set_deadline)
 }
 
 fn measure_on_tokio(
     target: Target,
     count: u32,
     meter: &mut Meter,
+    options: MessageOptions,
     prepare: impl FnOnce(&on_tokio::Connection),
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let connector = on_tokio::Connector::new((target.address, target.port));
-    let connection = runtime.block_on(async { connector.connect().await })?;
+    let connection = runtime.block_on(async { connector.connect_messages(options).await })?;
     prepare(&connection);
     let one = async || -> anyhow::Result<()> {
         connection.send(&MESSAGE).await?;
