@@ -103,6 +103,9 @@ struct State {
     /// Why reading or waiting failed the last time.
     failure: Option<Error>,
     parked: ParkedThreads,
+    /// A caller that does not wait has found another thread leading, which may not read what the
+    /// caller has come for.
+    is_round_due: bool,
 }
 
 impl State {

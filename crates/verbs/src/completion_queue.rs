@@ -170,7 +170,7 @@ impl CompletionQueue {
     #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
-        let Some(mut state) = self.state().filter(|_| !self.context().is_in_child()) else {
+        let Some(mut state) = self.state() else {
             return Err(self.context().gone());
         };
         let credits = &self.0.credits;
@@ -217,24 +217,12 @@ impl CompletionQueue {
         self.0.credits.release(requests);
     }
 
-    /// What its lock guards; `None` in a forked child if a thread of the parent held the lock at
-    /// the fork, which releases it in the parent only.
+    /// What its lock guards; `None` in a forked child, which may have copied it while a thread of
+    /// the parent changed it. That the lock is free does not show that nobody did: the pages that a
+    /// device uses are copied at once, and the others later.
     #[inline]
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        if self.0.mark.is_here() {
-            Some(self.0.state.lock())
-        } else {
-            self.inherited_state()
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn inherited_state(&self) -> Option<MutexGuard<'_, State>> {
-        let mut state = self.0.state.try_lock()?;
-        // The driver's memory is not in the child: the ring is not to be read.
-        state.is_behind = true;
-        Some(state)
+        self.0.mark.is_here().then(|| self.0.state.lock())
     }
 }
 
@@ -244,8 +232,7 @@ impl Drop for Created {
         if let Some(channel) = &self.channel {
             channel.remove_queue();
         }
-        if self.state.is_locked() {
-            // Only in a forked child: a thread of the parent held the lock.
+        if !self.mark.is_here() {
             self.state.get_mut().leak();
         }
     }

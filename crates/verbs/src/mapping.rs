@@ -146,7 +146,8 @@ impl MappedMemory {
         // SAFETY: it was not moved, and nothing else refers to it.
         let _ = unsafe { libc::munmap(from, self.length) };
         // `mremap_to` unmaps the old range before it allocates what describes the new one. The
-        // advice finds a range that is not mapped.
+        // advice finds a range that is not mapped, unless another thread has mapped something there
+        // since: nothing can exclude that.
         if self.exclude_from_fork().is_err() {
             self.fill();
             return Ok(());

@@ -163,7 +163,8 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
 
     /// Whether a peer that answers a read can make the device write beyond the read's entry, up to
     /// the end of the last page of the memory that is registered. Memory that this crate allocates
-    /// has these pages to itself then, and reads into other memory are refused.
+    /// has these pages to itself then, and reads into other memory, or into a part of it while other
+    /// parts exist, are refused.
     fn overruns_reads(&self) -> bool {
         false
     }

@@ -50,8 +50,9 @@ pub enum SendOperation {
     /// request, up to the end of the last page of the region that it is a part of. siw of Linux 7.3
     /// checks each segment. Memory that was [allocated](crate::ProtectionDomain::allocate) or
     /// [exposed](crate::ProtectionDomain::expose) shares no page with anything else, but the parts
-    /// of a [`Buffer`](crate::Buffer) share pages with each other. On siw a read into bytes that
-    /// were [registered](crate::ProtectionDomain::register) is refused.
+    /// of a [`Buffer`](crate::Buffer) share pages with each other. On siw a read is refused into
+    /// bytes that were [registered](crate::ProtectionDomain::register), and into a part while
+    /// others exist.
     #[doc(alias = "IBV_WR_RDMA_READ")]
     Read(RemoteMemory),
     /// Compares eight bytes of the peer's memory and replaces them if they are equal; returns

@@ -64,7 +64,8 @@ impl AsFd for RdmaStream {
     /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
     /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there may be room
     /// for it. A write or a reservation that succeeds ends the wait of the one before that was
-    /// refused. If a thread that reads and another one that writes both wait, either may find out what
+    /// refused, and so does a write at an offset or a map. If a thread that reads and another one that
+    /// writes both wait, either may find out what
     /// the other one waits for. Nothing can be read from the descriptor.
     ///
     /// The descriptors of a node's streams depend on those of the node, and the kernel limits how

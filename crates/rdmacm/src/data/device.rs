@@ -252,9 +252,9 @@ impl EventSource for OpenDevice {
         let take = || self.channel.take().ok().flatten();
         // A queue notifies once each time it is armed: mostly there is no more to read.
         let limit = self.armed.load(Ordering::Relaxed).clamp(1, MAX_EVENTS);
-        drain_some(limit, take, |token| self.notify(token));
+        let notifications = drain_some(limit, take, |token| self.notify(token));
         if !self.is_gone() {
-            return Ok(Drained::Open);
+            return Ok(Drained::after(notifications));
         }
         let handlers: Vec<_> = self
             .handlers()
@@ -278,9 +278,9 @@ pub(crate) fn readiness(channel: &CompletionChannel) -> nix::Result<BorrowedFd<'
     readiness.map_err(|error| error.raw_os_error().map_or(Errno::ENODEV, Errno::from_raw))
 }
 
-/// At most `limit`.
-fn drain_some<T>(limit: usize, take: impl FnMut() -> Option<T>, handle: impl FnMut(T)) {
-    std::iter::from_fn(take).take(limit).for_each(handle);
+/// At most `limit`. Returns how many.
+fn drain_some<T>(limit: usize, take: impl FnMut() -> Option<T>, handle: impl FnMut(T)) -> usize {
+    std::iter::from_fn(take).take(limit).map(handle).count()
 }
 
 #[cfg(test)]
@@ -292,15 +292,17 @@ mod tests {
     fn a_drain_ends_though_there_is_more() {
         let mut queues = 0..10_000;
         let mut notified = Vec::new();
-        drain_some(32, || queues.next(), |queue| notified.push(queue));
+        let count = drain_some(32, || queues.next(), |queue| notified.push(queue));
         assert!(notified.into_iter().eq(0..32));
+        assert_eq!(count, 32);
     }
 
     #[test]
     fn a_drain_ends_with_the_last_notification() {
         let mut queues = 0..3;
         let mut notified = Vec::new();
-        drain_some(32, || queues.next(), |queue| notified.push(queue));
+        let count = drain_some(32, || queues.next(), |queue| notified.push(queue));
         assert_eq!(notified, [0, 1, 2]);
+        assert_eq!(count, 3);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
 
 use super::event_queue::{EventQueue, QueuedEvent};
+use super::source::Drained;
 use crate::sync::{Mutex, MutexGuard};
 
 /// An event channel, and the event queues of its ids.
@@ -68,15 +69,15 @@ impl CmEvents {
     ///
     /// # Errors
     /// Why the channel could not be read.
-    pub(super) fn drain(&self, max_events: usize) -> Result<()> {
+    pub(super) fn drain(&self, max_events: usize) -> Result<Drained> {
         for _ in 0..max_events {
             match self.channel.try_next_event() {
                 Ok(Some(event)) => self.dispatch(event),
-                Ok(None) | Err(Error::Woken) => break,
+                Ok(None) | Err(Error::Woken) => return Ok(Drained::Open),
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(Drained::after(max_events))
     }
 
     fn dispatch(&self, event: Event) {

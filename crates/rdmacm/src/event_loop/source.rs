@@ -40,10 +40,23 @@ pub(crate) trait EventSource: fmt::Debug + Send + Sync {
 /// What becomes of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
-    /// There may be more, now or later.
+    /// Its share is not used up: mostly there is no more now.
     Open,
+    /// It has handled [`MAX_EVENTS`] events: there may be more now.
+    Share,
     /// There never will be more: the source is not watched any more.
     Closed,
+}
+
+impl Drained {
+    /// Of a source that is open, by the number of events that were handled.
+    pub(crate) fn after(events: usize) -> Self {
+        if events < MAX_EVENTS {
+            Self::Open
+        } else {
+            Self::Share
+        }
+    }
 }
 
 /// The event channel and all other sources, under one descriptor.
@@ -120,32 +133,36 @@ impl Sources {
         }
     }
 
-    /// Drains sources; of the event channel, at most so many events.
+    /// Drains sources; of the event channel, at most so many events. Returns whether a source has
+    /// more than its share, or there may be more sources.
     ///
     /// # Errors
     /// That of a source. The other ones have been drained then as well.
-    pub(super) fn drain(&self, ready: &ReadySources, max_events: usize) -> Result<()> {
-        let mut outcome = Ok(());
+    pub(super) fn drain(&self, ready: &ReadySources, max_events: usize) -> Result<bool> {
+        let mut outcome = Ok(ready.count == MAX_READY);
         for event in ready.events.iter().take(ready.count) {
-            if let Err(error) = self.drain_one(event.data(), max_events) {
-                outcome = Err(error);
+            match self.drain_one(event.data(), max_events) {
+                Ok(Drained::Share) => outcome = outcome.map(|_| true),
+                Ok(Drained::Open | Drained::Closed) => {}
+                Err(error) => outcome = Err(error),
             }
         }
         outcome
     }
 
-    fn drain_one(&self, number: u64, max_events: usize) -> Result<()> {
+    fn drain_one(&self, number: u64, max_events: usize) -> Result<Drained> {
         if number == CM {
             return self.cm.drain(max_events);
         }
         // It may have been dropped meanwhile.
-        let source = self.others().find(number);
-        if let Some(source) = source {
-            if source.drain()? == Drained::Closed {
-                self.unwatch(&*source);
-            }
+        let Some(source) = self.others().find(number) else {
+            return Ok(Drained::Closed);
+        };
+        let drained = source.drain()?;
+        if drained == Drained::Closed {
+            self.unwatch(&*source);
         }
-        Ok(())
+        Ok(drained)
     }
 
     /// Whether it is the first one besides the event channel.

@@ -12,6 +12,9 @@ use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
+/// How often a thread that leaves reads shares for others.
+const MAX_ROUNDS: usize = 32;
+
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
     let mut future = pin!(future);
@@ -168,30 +171,60 @@ impl EventLoop {
         let thread = &thread.state;
         let mut state = self.state();
         while !thread.take_woken() && self.failures() == failures {
-            // In a forked child, the leader is a thread of the parent.
-            let has_leader = state.leader != Leader::None && !self.is_in_child();
-            state = if has_leader {
+            state = if self.has_leader(&state) {
                 self.follow(state, thread)
             } else {
-                self.lead(state, thread, true)
+                self.lead(state, thread, true).0
             };
         }
+        if state.is_round_due {
+            state = self.read_for_others(state, thread);
+        }
         hand_over(state);
+    }
+
+    /// In a forked child, the leader is a thread of the parent.
+    fn has_leader(&self, state: &State) -> bool {
+        state.leader != Leader::None && !self.is_in_child()
     }
 
     fn is_in_child(&self) -> bool {
         std::process::id() != self.process
     }
 
-    /// Reads the sources that are readable, without sleeping, unless another thread does so.
-    pub(crate) fn run_once(self: &Arc<Self>) {
+    /// Reads the sources that are readable, without sleeping. If another thread leads, that one
+    /// does so before it leaves. Returns whether the caller must call again for what is left.
+    pub(crate) fn run_once(self: &Arc<Self>) -> bool {
         let thread = self.waiting_thread();
         let mut state = self.state();
-        if state.leader == Leader::None {
-            state = self.lead(state, &thread.state, false);
+        let mut is_more = false;
+        if self.has_leader(&state) {
+            state.is_round_due = true;
+        } else {
+            (state, is_more) = self.lead(state, &thread.state, false);
         }
         hand_over(state);
         self.keep_thread(thread);
+        is_more
+    }
+
+    /// Reads what was there for callers that do not wait, before a leader leaves: a caller that has
+    /// a descriptor with edges hears nothing more of it. The next leader reads it, if there is one.
+    fn read_for_others<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: &'a ThreadWaker,
+    ) -> MutexGuard<'a, State> {
+        for _ in 0..MAX_ROUNDS {
+            let is_last = !self.has_leader(&state) && state.parked.any().is_none();
+            if !is_last || !std::mem::take(&mut state.is_round_due) {
+                break;
+            }
+            let is_more;
+            (state, is_more) = self.lead(state, thread, false);
+            state.is_round_due |= is_more;
+        }
+        state
     }
 
     /// Waits until the thread was woken or is to lead.
@@ -209,14 +242,14 @@ impl EventLoop {
     }
 
     /// Sleeps, if it may, until a source is readable or the first timer is due, reads the
-    /// sources, and steps down. The clock is read once: after a sleep that a source has ended, the next
-    /// leader looks at the timers.
+    /// sources, and steps down. Returns whether a source may have more than its share. The clock is
+    /// read once: after a sleep that a source has ended, the next leader looks at the timers.
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
         sleeps: bool,
-    ) -> MutexGuard<'a, State> {
+    ) -> (MutexGuard<'a, State>, bool) {
         // Under one lock with the reads of `is_woken` and the timers: a thread that changes
         // either from here on wakes the leader, unless the leader reads and looks at
         // `is_woken` afterwards.
@@ -249,15 +282,16 @@ impl EventLoop {
         thread.is_reading.store(true, Ordering::Relaxed);
         // What is left is read by the next leader, which does not sleep then.
         let drained = waited.and_then(|()| self.sources.drain(&ready, max_events));
-        if let Err(error) = drained {
+        let is_more = drained.unwrap_or_else(|error| {
             self.fail(error);
-        }
+            false
+        });
         match timer {
             Some((_, now)) if is_due => self.fire_timers_at(now),
             Some(_) if ready.is_empty() => self.fire_timers(),
             _ => {}
         }
-        guard.step_down()
+        (guard.step_down(), is_more)
     }
 
     /// A thread was woken: one that is parked, or the sleeping leader. Any other one looks

@@ -462,8 +462,9 @@ impl Connection {
             /// Those of [`send_buffer`](Self::send_buffer). [`Cause::Device`] with an invalid input,
             /// which changes nothing, also if the peer's memory is shorter, if the connection allows
             /// no reads ([`ConnParam::initiator_depth`](crate::core::ConnParam::initiator_depth)), and
-            /// on siw for memory of [`register`](rdmacm_verbs::ProtectionDomain::register) and for
-            /// several entries. A read or a write that the peer refuses closes the connection.
+            /// on siw for memory of [`register`](rdmacm_verbs::ProtectionDomain::register), for a part
+            /// of a buffer while others exist, and for several entries. A read or a write that the
+            /// peer refuses closes the connection.
             #[doc(alias = "rdma_post_read")]
         }
         pub fn read<B: RegisteredBuffer>(

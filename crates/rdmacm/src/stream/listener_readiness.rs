@@ -138,7 +138,7 @@ impl PendingHandshakes {
         let descriptor = &readiness.descriptor;
         descriptor.clear_mark();
         let failures = ids.event_loop().failures();
-        ids.event_loop().run_once();
+        let is_more = ids.event_loop().run_once();
         let key = readiness.key();
         // Whatever comes from here on wakes the waker; what came before is found.
         let register = || self.register(ids, key, &readiness.waker);
@@ -152,8 +152,8 @@ impl PendingHandshakes {
             accepted = failed
                 .map(|()| None)
                 .map_err(|error| ids.attempt().fail(Stage::Accept, error));
-        } else {
-            // There may be more.
+        }
+        if is_more || !matches!(accepted, Ok(None)) {
             descriptor.set_mark();
         }
         Some(accepted)

@@ -177,6 +177,8 @@ impl StreamConnection {
         let readiness = self.readiness.get_or_init(|| new);
         let waker = Waker::from(Arc::clone(readiness));
         self.queue_pair().status().wake_descriptor(waker);
+        // Another thread may have been refused since it was made.
+        readiness.wake_by_ref();
         Ok(())
     }
 
@@ -264,7 +266,7 @@ impl StreamConnection {
                 self.recheck(readiness, other);
             }
         }
-        event_loop.run_once();
+        let is_more = event_loop.run_once();
         loop {
             if let Some(outcome) = take() {
                 return Ok(outcome);
@@ -275,6 +277,9 @@ impl StreamConnection {
         }
         let failed = event_loop.failed_since(failures);
         failed.map_err(|error| self.fail_at_once(stage, error.into()))?;
+        if let Some(readiness) = self.readiness.get().filter(|_| is_more) {
+            readiness.set(interest, Attention::Due);
+        }
         Err(io::ErrorKind::WouldBlock.into())
     }
 }

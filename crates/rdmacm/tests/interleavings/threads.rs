@@ -7,7 +7,7 @@ use rdmacm::core::Error;
 use shuttle::sync::mpsc;
 use shuttle::thread;
 
-use crate::event_loop::{QueuedEvent, block_on, sleep_until};
+use crate::event_loop::{MAX_EVENTS, QueuedEvent, block_on, sleep_until};
 use crate::node::{Node, SECOND, join_all, poll_once};
 use crate::schedules::check;
 
@@ -215,5 +215,35 @@ fn all_waiters_receive_a_failure() {
         }
         node.device.fail(libc::ENOMEM);
         join_all(failing);
+    });
+}
+
+/// A thread that leads reads what it has come for, and leaves. Another caller does not wait, and
+/// perhaps hears no more of what is there.
+#[test]
+fn a_leader_that_leaves_has_read_for_callers_that_do_not_wait() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let waits = wait_for(&node, 0, 1);
+        node.device.post(0);
+        node.device.post(1);
+        assert!(!node.event_loop.run_once());
+        waits.join().unwrap();
+        assert!(node.ids[1].queue().pop().is_some());
+    });
+}
+
+#[test]
+fn a_caller_that_does_not_wait_is_told_of_more_than_it_has_read() {
+    check(|| {
+        let node = Node::of_threads(1);
+        (0..MAX_EVENTS).for_each(|_| node.device.post(0));
+        let other = Arc::clone(&node);
+        let posts = thread::spawn(move || other.device.post(0));
+        assert!(node.event_loop.run_once());
+        posts.join().unwrap();
+        assert!(!node.event_loop.run_once());
+        let events = std::iter::from_fn(|| node.ids[0].queue().pop());
+        assert_eq!(events.count(), MAX_EVENTS + 1);
     });
 }

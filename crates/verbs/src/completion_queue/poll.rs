@@ -28,7 +28,7 @@ impl CompletionQueue {
         if self.0.mark.is_here() {
             self.poll_one(&mut polled);
         } else {
-            self.poll_in_child(&mut polled);
+            polled = Err(self.context().gone());
         }
         polled
     }
@@ -52,16 +52,6 @@ impl CompletionQueue {
         let taken = self.take_next(&mut state, &mut Single(into));
         if taken.count == 0 && !taken.is_all {
             self.poll_any(&mut state, into);
-        }
-    }
-
-    /// As [`poll_one`](Self::poll_one), in a forked child.
-    #[cold]
-    #[inline(never)]
-    fn poll_in_child(&self, into: &mut Result<Option<Completion>>) {
-        match self.inherited_state() {
-            Some(mut state) => self.poll_any(&mut state, into),
-            None => *into = Err(self.context().gone()),
         }
     }
 

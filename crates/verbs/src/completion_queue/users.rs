@@ -192,9 +192,6 @@ impl CompletionQueue {
 
     /// Takes all completions out of the ring, and discards those that are not to be kept.
     fn take_out_if(&self, state: &mut State, keeps: impl Fn(&WorkCompletion) -> bool) {
-        if self.context().is_in_child() {
-            return;
-        }
         while let Some(wc) = state.ring.pop() {
             // As in `take_from`.
             fence(Ordering::Acquire);

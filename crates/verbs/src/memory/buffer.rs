@@ -4,8 +4,8 @@
 //! One of the modules with `unsafe`: it returns slices of memory that a device also
 //! uses. This is sound because a device uses the memory of a [`Buffer`] only while the
 //! buffer is in a queue, where no reference to it exists: posting moves it there and the
-//! completion returns it. The exception is what a hostile peer of siw can do to the other parts
-//! of a buffer that it answers a read into, see `Provider::overruns_reads`.
+//! completion returns it. A device that lets a peer write behind the memory of a read reads into
+//! whole buffers only, see `Provider::overruns_reads`.
 #![expect(
     unsafe_code,
     reason = "slices of memory that a device may use at other times"
@@ -36,9 +36,8 @@ use crate::protection_domain::ProtectionDomain;
 /// [`split_off`](Self::split_off) or [`into_chunks`](Self::into_chunks). The memory is
 /// deregistered when the last part is dropped.
 ///
-/// On siw, a hostile peer that answers a [read](crate::SendOperation::Read) into a part can also
-/// write to the parts after it, although this process may be using them. Read into buffers of
-/// their own from a peer that is not trusted.
+/// On siw, a hostile peer that answers a [read](crate::SendOperation::Read) into a part could also
+/// write to the parts after it. So a read into a part is refused there while other parts exist.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
 #[doc(alias = "ibv_dereg_mr", alias = "rdma_dereg_mr")]
 pub struct Buffer {
@@ -127,9 +126,10 @@ impl Buffer {
         Sge::with_buffer(self, range)
     }
 
-    /// Whether it is memory of the caller that was registered.
-    pub(super) fn is_from_box(&self) -> bool {
-        self.region.memory().is_from_box()
+    /// Whether its pages may hold other memory of the process: it is a box of the caller's, whose
+    /// last page the allocator shares out, or has other parts.
+    pub(super) fn shares_pages(&self) -> bool {
+        self.region.memory().is_from_box() || Arc::strong_count(&self.region) > 1
     }
 
     /// The domain it is registered in.

@@ -51,9 +51,8 @@ impl Heap {
         let size = length.checked_add(2 * (page - 1))?;
         let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
         let mut heap = Self::of_layout(length, layout)?;
-        let offset = heap.block.as_ptr().align_offset(page);
-        // Which is within the block, with the page that the last byte is in.
-        debug_assert!(offset < page);
+        // Less than a page, whose size is a power of two.
+        let offset = heap.block.addr().get().wrapping_neg() & (page - 1);
         // SAFETY: the block has room for one page less a byte before the bytes.
         heap.start = unsafe { heap.block.add(offset) };
         Some(heap)

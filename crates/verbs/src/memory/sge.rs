@@ -145,10 +145,9 @@ impl Sge {
         }
     }
 
-    /// Whether it is a part of bytes that a caller has registered, whose pages may hold other
-    /// memory of the process.
+    /// Whether its pages may hold memory that the process uses meanwhile.
     pub(crate) fn shares_pages(&self) -> bool {
-        matches!(&self.0, Part::Buffer { buffer, .. } if buffer.is_from_box())
+        matches!(&self.0, Part::Buffer { buffer, .. } if buffer.shares_pages())
     }
 
     /// The entry for the device.

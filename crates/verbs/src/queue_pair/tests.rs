@@ -357,6 +357,35 @@ fn siw_does_not_read_into_memory_of_the_allocator() {
     }
 }
 
+/// On siw a hostile peer could write to the other part, which this process uses.
+#[test]
+fn siw_does_not_read_into_a_part_beside_others() {
+    for (transport, is_refused) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
+        let device = Stub::with_transport(transport);
+        let caps = QpCaps {
+            max_send_wr: 4,
+            ..CAPS
+        };
+        let (queue_pair, _queue) = device.queue_pair(caps, 8);
+        let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
+        let read = |memory: Buffer| {
+            let read = SendRequest::new(SendOperation::Read(remote), memory);
+            queue_pair.post_send(read).is_err()
+        };
+        let split = || {
+            let mut buffer = queue_pair.protection_domain().allocate(16).unwrap();
+            let rest = buffer.split_off(8);
+            (buffer, rest)
+        };
+        let (part, rest) = split();
+        assert_eq!(read(part), is_refused);
+        assert_eq!(*rest, [0; 8]);
+        let (part, rest) = split();
+        drop(part);
+        assert!(!read(rest));
+    }
+}
+
 #[test]
 fn queues_without_entries_take_no_memory() {
     let device = Stub::new(false);

@@ -33,6 +33,7 @@ use crate::gid_table::GidEntry;
 ///   and as its keys and posted requests allow. It accesses none for an object after a command
 ///   that destroys the object has succeeded, or has failed with `EIO`. `EIO` of other commands says
 ///   nothing about memory.
+/// - No method panics, nor does dropping it.
 pub unsafe trait UverbsFile: fmt::Debug + Send + Sync {
     /// Executes one command. The response is in the call when this returns.
     ///

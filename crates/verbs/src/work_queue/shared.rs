@@ -39,8 +39,8 @@ struct Created {
 
 impl Drop for Created {
     fn drop(&mut self) {
-        if self.state.is_locked() {
-            // Only in a forked child: a thread of the parent held the lock, perhaps amid a change.
+        if !self.mark.is_here() {
+            // A thread of the parent may have been amid a change.
             let State { slots, failed, .. } = self.state.get_mut();
             std::mem::forget(std::mem::take(slots));
             std::mem::forget(std::mem::take(failed));
@@ -118,14 +118,9 @@ impl SharedReceiveRing {
         Ok(self.work(number))
     }
 
-    /// What its lock guards; `None` in a forked child if a thread of the parent held the lock at
-    /// the fork, which releases it in the parent only.
+    /// What its lock guards; `None` in a forked child, as of a completion queue.
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        if self.0.mark.is_here() {
-            Some(self.0.state.lock())
-        } else {
-            self.0.state.try_lock()
-        }
+        self.0.mark.is_here().then(|| self.0.state.lock())
     }
 
     /// The memory of all requests, after the kernel has destroyed the queue.

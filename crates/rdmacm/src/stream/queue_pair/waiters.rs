@@ -176,6 +176,8 @@ impl StreamQueuePair {
 
     /// Removes a waiter. If it was woken for something, another one is woken instead.
     pub(in crate::stream) fn deregister(&self, interest: StreamInterest, key: u64) {
+        // Before it looks: whoever brings something from here on wakes another one.
+        self.withdraw(interest, key);
         let is_ready = match interest {
             StreamInterest::Readable => self.receive.lock().receiver.readable() > 0,
             StreamInterest::Writable => self.send.lock().is_writable(),
@@ -183,14 +185,14 @@ impl StreamQueuePair {
             // All of them were woken.
             StreamInterest::Progress => false,
         };
-        let mut wakers = Wakers::default();
-        let mut status = self.status();
-        let waiter = status.queue_mut(interest).remove(key);
         if is_ready {
-            status.wake_first(interest, &mut wakers);
+            self.wake_first(interest);
         }
-        drop(status);
-        drop(waiter);
+    }
+
+    fn wake_first(&self, interest: StreamInterest) {
+        let mut wakers = Wakers::default();
+        self.status().wake_first(interest, &mut wakers);
         wakers.wake();
     }
 
@@ -199,10 +201,7 @@ impl StreamQueuePair {
         if !self.status.has_waiters() || self.receive.lock().receiver.readable() == 0 {
             return;
         }
-        let mut wakers = Wakers::default();
-        self.status()
-            .wake_first(StreamInterest::Readable, &mut wakers);
-        wakers.wake();
+        self.wake_first(StreamInterest::Readable);
     }
 
     /// Wakes all waiters.

@@ -196,7 +196,9 @@ impl Rules {
         if operation.fetches() {
             fetched(operation, sg_list, sum)?;
             if self.overruns_reads && sg_list.iter().any(Sge::shares_pages) {
-                return Err("a peer could write behind bytes that were registered: allocate them");
+                return Err(
+                    "a peer could write behind it: read into a whole buffer that was allocated",
+                );
             }
         }
         Ok(sum)
