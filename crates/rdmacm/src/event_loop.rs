@@ -27,6 +27,8 @@ mod extensions;
 mod failure;
 mod handshakes;
 mod managed_id;
+#[cfg(feature = "verbs")]
+mod on_unwind;
 mod parked;
 mod parker;
 mod pending_events;
@@ -46,6 +48,8 @@ pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
 pub(crate) use extensions::Extensions;
 pub(crate) use handshakes::{HandshakeLimit, HandshakePermit};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
+#[cfg(feature = "verbs")]
+pub(crate) use on_unwind::on_unwind;
 pub(crate) use poll_slot::PollSlot;
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
 pub(crate) use spawn_blocking::spawn_blocking;
@@ -106,6 +110,8 @@ struct State {
     /// A caller that does not wait has found another thread leading, which may not read what the
     /// caller has come for.
     is_round_due: bool,
+    /// The leader leaves after this round: such a caller must call again.
+    refuses_rounds: bool,
 }
 
 impl State {
@@ -228,8 +234,17 @@ impl EventLoop {
         self.state.lock()
     }
 
+    /// Waiters are woken in the order of their keys.
     pub(crate) fn new_key(&self) -> u64 {
         self.last_key.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Callers come after all futures: one that has gone is not woken in a future's place.
+    fn new_key_of(&self, kind: WaiterKind) -> u64 {
+        match kind {
+            WaiterKind::Future => self.new_key(),
+            WaiterKind::Caller => self.new_key() | (1 << 63),
+        }
     }
 
     /// Reads the sources that are readable, each up to its share, which is `max_events` for

@@ -259,7 +259,8 @@ impl Context {
     /// of siw takes long.
     ///
     /// In a forked child, where the context counts as closed, the descriptor stays open until the
-    /// context and all its objects are dropped. Source: `ibv_close_device(3)`.
+    /// context and all its objects are dropped, or until the child ends or executes another program
+    /// if requests with memory were outstanding. Source: `ibv_close_device(3)`.
     #[doc(alias = "ibv_close_device")]
     pub fn close(&self) {
         self.uverbs().close();

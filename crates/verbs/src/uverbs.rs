@@ -338,7 +338,8 @@ impl Uverbs {
     /// memory of this process.
     pub(crate) fn close(&self) {
         if self.is_in_child() {
-            // Its copy of the descriptor is closed when the last object is dropped.
+            // Its copy of the descriptor is closed when the last object is dropped, which is never
+            // if requests are outstanding: their memory is leaked.
             self.file.abandon();
             return;
         }

@@ -218,14 +218,17 @@ impl OpenDevice {
         }
     }
 
-    fn notify(&self, token: Token) {
+    /// Returns whether anybody handles it.
+    fn notify(&self, token: Token) -> bool {
         let handlers = self.handlers();
         let found = handlers.get(&token);
         let found = found.and_then(|(one, side)| Some((one.upgrade()?, *side)));
         drop(handlers);
-        if let Some((handler, side)) = found {
-            handler.notified(side);
-        }
+        let Some((handler, side)) = found else {
+            return false;
+        };
+        handler.notified(side);
+        true
     }
 
     fn handlers(&self) -> MutexGuard<'_, BTreeMap<Token, Handler>> {
@@ -278,9 +281,22 @@ pub(crate) fn readiness(channel: &CompletionChannel) -> nix::Result<BorrowedFd<'
     readiness.map_err(|error| error.raw_os_error().map_or(Errno::ENODEV, Errno::from_raw))
 }
 
-/// At most `limit`. Returns how many.
-fn drain_some<T>(limit: usize, take: impl FnMut() -> Option<T>, handle: impl FnMut(T)) -> usize {
-    std::iter::from_fn(take).take(limit).map(handle).count()
+/// Until so many were handled, or [`MAX_EVENTS`] were taken. Returns how many were taken: of a queue
+/// that is being destroyed, nobody handles the notification.
+fn drain_some<T>(
+    limit: usize,
+    mut take: impl FnMut() -> Option<T>,
+    mut handle: impl FnMut(T) -> bool,
+) -> usize {
+    let (mut taken, mut handled) = (0, 0);
+    while handled < limit && taken < MAX_EVENTS {
+        let Some(one) = take() else {
+            break;
+        };
+        taken += 1;
+        handled += usize::from(handle(one));
+    }
+    taken
 }
 
 #[cfg(test)]
@@ -292,17 +308,36 @@ mod tests {
     fn a_drain_ends_though_there_is_more() {
         let mut queues = 0..10_000;
         let mut notified = Vec::new();
-        let count = drain_some(32, || queues.next(), |queue| notified.push(queue));
-        assert!(notified.into_iter().eq(0..32));
-        assert_eq!(count, 32);
+        let mut notify = |queue| {
+            notified.push(queue);
+            true
+        };
+        assert_eq!(drain_some(5, || queues.next(), &mut notify), 5);
+        assert_eq!(
+            drain_some(usize::MAX, || queues.next(), &mut notify),
+            MAX_EVENTS
+        );
+        assert!(notified.into_iter().eq(0..5 + MAX_EVENTS));
     }
 
     #[test]
     fn a_drain_ends_with_the_last_notification() {
         let mut queues = 0..3;
         let mut notified = Vec::new();
-        let count = drain_some(32, || queues.next(), |queue| notified.push(queue));
+        let notify = |queue| {
+            notified.push(queue);
+            true
+        };
+        assert_eq!(drain_some(32, || queues.next(), notify), 3);
         assert_eq!(notified, [0, 1, 2]);
-        assert_eq!(count, 3);
+    }
+
+    #[test]
+    fn notifications_of_destroyed_queues_leave_room_for_others() {
+        let mut queues = 0..10;
+        let exists = |queue| queue >= 3;
+        assert_eq!(drain_some(2, || queues.next(), exists), 5);
+        let mut queues = 0..10_000;
+        assert_eq!(drain_some(2, || queues.next(), |_| false), MAX_EVENTS);
     }
 }

@@ -12,8 +12,8 @@ use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
-/// How often a thread that leaves reads shares for others.
-const MAX_ROUNDS: usize = 32;
+/// After how many rounds a thread that leaves reads no more for those who call meanwhile.
+const MAX_ROUNDS: usize = 8;
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
@@ -177,10 +177,7 @@ impl EventLoop {
                 self.lead(state, thread, true).0
             };
         }
-        if state.is_round_due {
-            state = self.read_for_others(state, thread);
-        }
-        hand_over(state);
+        hand_over(self.read_for_others(state, thread));
     }
 
     /// In a forked child, the leader is a thread of the parent.
@@ -197,11 +194,13 @@ impl EventLoop {
     pub(crate) fn run_once(self: &Arc<Self>) -> bool {
         let thread = self.waiting_thread();
         let mut state = self.state();
-        let mut is_more = false;
+        let is_more;
         if self.has_leader(&state) {
-            state.is_round_due = true;
+            is_more = state.refuses_rounds;
+            state.is_round_due |= !is_more;
         } else {
             (state, is_more) = self.lead(state, &thread.state, false);
+            state = self.read_for_others(state, &thread.state);
         }
         hand_over(state);
         self.keep_thread(thread);
@@ -215,13 +214,15 @@ impl EventLoop {
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
     ) -> MutexGuard<'a, State> {
-        for _ in 0..MAX_ROUNDS {
-            let is_last = !self.has_leader(&state) && state.parked.any().is_none();
-            if !is_last || !std::mem::take(&mut state.is_round_due) {
-                break;
-            }
+        let mut rounds = 0;
+        while state.is_round_due && !self.has_leader(&state) && state.parked.any().is_none() {
+            rounds += 1;
+            state.is_round_due = false;
+            // Callers that never stop calling do not keep the thread for ever.
+            state.refuses_rounds = rounds >= MAX_ROUNDS;
             let is_more;
             (state, is_more) = self.lead(state, thread, false);
+            state.refuses_rounds = false;
             state.is_round_due |= is_more;
         }
         state
@@ -284,7 +285,8 @@ impl EventLoop {
         let drained = waited.and_then(|()| self.sources.drain(&ready, max_events));
         let is_more = drained.unwrap_or_else(|error| {
             self.fail(error);
-            false
+            // The source may not have been read.
+            true
         });
         match timer {
             Some((_, now)) if is_due => self.fire_timers_at(now),

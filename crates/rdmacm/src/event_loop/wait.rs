@@ -156,7 +156,8 @@ impl Registration {
                 return Poll::Ready(outcome);
             }
         }
-        let key = *self.key.get_or_insert_with(|| event_loop.new_key());
+        let kind = self.kind;
+        let key = *self.key.get_or_insert_with(|| event_loop.new_key_of(kind));
         source.register(key, context.waker());
         let timer = &mut self.timer;
         event_loop.add_waiter(self.kind, key, self.until, timer, context.waker());

@@ -7,6 +7,7 @@ use rdmacm_core::Result;
 use super::connection::MessageConnection;
 use super::state::Arrival;
 use super::waiters::Interest;
+use crate::event_loop::on_unwind;
 
 impl MessageConnection {
     /// The next message that comes while the caller polls, before it sleeps.
@@ -36,7 +37,9 @@ impl MessageConnection {
                 event_loop.keep_thread(thread);
                 return arrival.map(Ok);
             }
+            let leaves = on_unwind(|| queue_pair.deregister(Interest::Arrival, key));
             event_loop.park(&thread, failures);
+            leaves.defuse();
             let arrival = queue_pair.next_arrival_of(key, thread, event_loop);
             if arrival.is_some() {
                 return arrival.map(Ok);

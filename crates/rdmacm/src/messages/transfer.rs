@@ -259,8 +259,16 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
         } = self;
         let attempt = connection.transfer_attempt();
         let interest = Interest::Completion(work);
-        let completed = connection.wait(&attempt, interest, |state, _| state.take_completed(work));
-        match completed.await {
+        let context = connection.queue_pair().device().context();
+        let completed = connection.wait(&attempt, interest, |state, status| {
+            match (state.take_completed(work), status) {
+                (Some(completed), _) => Some(Ok(completed)),
+                // Its requests complete in the parent only.
+                (None, Status::Closed(cause)) if context.is_in_child() => Some(Err(cause)),
+                (None, _) => None,
+            }
+        });
+        match completed.await.and_then(|completed| completed) {
             Ok(completed) => {
                 self.is_over = true;
                 connection.completed(&attempt, stage, completed).await

@@ -327,7 +327,7 @@ impl StreamConnection {
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Result<usize>> {
         let time = self.options().busy_poll.of_task();
-        if time.is_zero() || self.read_slot.is_waiting() {
+        if time.is_zero() || reading == Reading::Peek || self.read_slot.is_waiting() {
             return None;
         }
         let read = self.try_read(reading, into);

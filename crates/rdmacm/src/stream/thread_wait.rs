@@ -6,6 +6,7 @@ use super::connection::StreamConnection;
 use super::receive_state::Reading;
 use super::status::StreamInterest;
 use crate::error::Result;
+use crate::event_loop::on_unwind;
 use crate::stage::Stage;
 
 impl StreamConnection {
@@ -34,7 +35,9 @@ impl StreamConnection {
                     return read;
                 }
             }
+            let leaves = on_unwind(|| queue_pair.deregister(StreamInterest::Readable, key));
             event_loop.park(&thread, failures);
+            leaves.defuse();
             queue_pair.withdraw_thread(key, thread, event_loop);
             let read = self.try_read(reading, into);
             if read.is_some() {

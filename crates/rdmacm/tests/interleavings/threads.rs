@@ -247,3 +247,32 @@ fn a_caller_that_does_not_wait_is_told_of_more_than_it_has_read() {
         assert_eq!(events.count(), MAX_EVENTS + 1);
     });
 }
+
+/// The other one leads, and may have read before the event came.
+#[test]
+fn callers_that_do_not_wait_read_for_each_other() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let other = Arc::clone(&node);
+        let reads = thread::spawn(move || assert!(!other.event_loop.run_once()));
+        node.device.post(0);
+        assert!(!node.event_loop.run_once());
+        reads.join().unwrap();
+        assert!(node.ids[0].queue().pop().is_some());
+    });
+}
+
+/// A reading error may leave what is there.
+#[test]
+fn a_caller_that_does_not_wait_is_told_of_more_after_an_error() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let other = Arc::clone(&node);
+        let posts = thread::spawn(move || other.device.post(0));
+        node.device.fail(libc::EIO);
+        assert!(node.event_loop.run_once());
+        posts.join().unwrap();
+        assert!(!node.event_loop.run_once());
+        assert!(node.ids[0].queue().pop().is_some());
+    });
+}

@@ -19,7 +19,8 @@ impl CompletionQueue {
     ///
     /// # Errors
     /// [`Error::Gone`] after the device was removed and all outstanding requests were
-    /// returned; [`Error::Stray`] for a completion that belongs to no request.
+    /// returned, and at once in a forked child, which has none of them; [`Error::Stray`] for a
+    /// completion that belongs to no request.
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll(&self) -> Result<Option<Completion>> {

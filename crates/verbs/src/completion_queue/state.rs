@@ -21,8 +21,7 @@ pub(super) struct State {
     pub(super) reporting: VecDeque<QueueIndex>,
     /// The id of a completion without a request, reported by the next poll.
     pub(super) stray: Option<u64>,
-    /// Whether there may be anything in the three fields before, or this is a forked child, which
-    /// does not have the ring.
+    /// Whether there may be anything in the three fields before.
     pub(super) is_behind: bool,
     pub(super) queues: WorkQueues,
 }

@@ -76,19 +76,25 @@ impl MessageQueuePair {
     /// Requests notifications of what the waiters wait for. Completions that are there already do
     /// not notify, so all of them are handled, also for those who have found the notification
     /// requested before it was.
-    fn arm(&self, mut state: MutexGuard<'_, State>) {
-        let wanted = state.notifications(self.receive_requests.is_any_posted());
-        let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
-        let receives = wanted.receives && self.set_armed(&mut state, Side::Receives, true);
-        drop(state);
-        for (side, arms) in [(Side::Sends, sends), (Side::Receives, receives)] {
-            if arms {
-                self.arm_queue(side);
+    fn arm<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+        loop {
+            let wanted = state.notifications(self.receive_requests.is_any_posted());
+            let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
+            let receives = wanted.receives && self.set_armed(&mut state, Side::Receives, true);
+            drop(state);
+            for (side, arms) in [(Side::Sends, sends), (Side::Receives, receives)] {
+                if arms {
+                    self.arm_queue(side);
+                }
             }
-        }
-        let sends_have_come = sends && self.sends.has_completions();
-        if sends_have_come || receives && self.receives.has_completions() {
+            let sends_have_come = sends && self.sends.has_completions();
+            let receives_have_come = receives && self.receives.has_completions();
+            if !(sends_have_come || receives_have_come) {
+                return;
+            }
             self.poll();
+            // That may have used up the receive requests: then only the send queue reports a failure.
+            state = self.state();
         }
     }
 
@@ -141,6 +147,7 @@ impl MessageQueuePair {
             self.arm_queue(Side::Receives);
             if self.receives.has_completions() {
                 self.poll();
+                self.arm(self.state());
             }
         }
         Some(thread)

@@ -1,4 +1,6 @@
-//! A forked child that drops what it has inherited.
+//! What a forked child does with what it has inherited.
+
+use rdmacm::{Cause, Error};
 
 use super::Hosts;
 use crate::forked::in_child;
@@ -14,5 +16,22 @@ fn a_child_that_drops_a_connection_leaves_that_of_its_parent_alone() {
         client.send(b"still here").unwrap();
         let message = server.receive().unwrap().unwrap();
         assert_eq!(*message, *b"still here");
+    }
+}
+
+/// It completes in the parent only.
+#[test]
+fn a_child_waits_for_no_transfer_of_its_parent() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        let buffer = client.allocate(5).unwrap();
+        let mut inherited = Some(client.start_send(buffer).unwrap());
+        in_child(|| {
+            let lost = inherited.take().unwrap().wait().unwrap_err();
+            let error = Error::from(lost);
+            assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
+        });
+        inherited.unwrap().wait().unwrap();
+        assert_eq!(*server.receive().unwrap().unwrap(), [0; 5]);
     }
 }

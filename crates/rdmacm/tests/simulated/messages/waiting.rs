@@ -1,10 +1,14 @@
 //! Several threads that wait on one connection.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::Duration;
 
-use rdmacm::Cause;
+use rdmacm::core::Transport;
+use rdmacm::{Cause, MessageOptions};
 
 use super::{Hosts, SECOND, node};
+use crate::queue_pair::QueuePairs;
 
 #[test]
 fn each_message_is_received_once() {
@@ -103,4 +107,42 @@ fn many_connections_share_two_nodes() {
         drop(pairs);
         hosts.assert_clean();
     }
+}
+
+/// The thread reads an event of another connection of its node, whose queue pair panics.
+#[test]
+fn a_thread_that_panics_takes_no_message_from_others() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new().busy_poll(Duration::ZERO);
+    let (near, far) = hosts.connect_with(options.clone(), options);
+    let [pairs, peers] = [(); 2].map(|()| QueuePairs::new(Transport::RoCE));
+    let other = thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = hosts.listener.accept(None).unwrap();
+            incoming.accept_with(&peers).unwrap()
+        });
+        let other = hosts.connector().connect_with(&pairs).unwrap();
+        drop(accepting.join().unwrap());
+        other
+    });
+    pairs.panic_next();
+    catch_unwind(AssertUnwindSafe(|| near.receive())).unwrap_err();
+    // A thread that is not woken looks at its deadline.
+    near.set_deadline(60 * SECOND);
+    let began = hosts.fabric.now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while let Some(message) = far.receive().unwrap() {
+                far.send(&message).unwrap();
+            }
+        });
+        for number in 0..50_u8 {
+            near.send(&[number]).unwrap();
+            assert_eq!(*near.receive().unwrap().unwrap(), [number]);
+        }
+        let elapsed = hosts.fabric.now() - began;
+        near.close(60 * SECOND).unwrap();
+        assert!(elapsed < 60 * SECOND, "{elapsed:?}");
+    });
+    drop(other);
 }
