@@ -110,11 +110,14 @@ struct State {
     /// A caller that does not wait has found another thread leading, which may not read what the
     /// caller has come for.
     is_round_due: bool,
-    /// The leader leaves after this round: such a caller must call again.
-    refuses_rounds: bool,
 }
 
 impl State {
+    /// Whether a thread that leaves must see to that. The next leader does, if there is one.
+    fn take_round(&mut self) -> bool {
+        self.parked.any().is_none() && std::mem::take(&mut self.is_round_due)
+    }
+
     /// How many events of the connection manager are probably there: mostly, each waiter waits
     /// for one. Reading the one that is not there would be a system call for nothing.
     fn expected_events(&self) -> usize {

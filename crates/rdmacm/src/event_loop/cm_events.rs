@@ -73,7 +73,9 @@ impl CmEvents {
         for _ in 0..max_events {
             match self.channel.try_next_event() {
                 Ok(Some(event)) => self.dispatch(event),
-                Ok(None) | Err(Error::Woken) => return Ok(Drained::Open),
+                Ok(None) => return Ok(Drained::Open),
+                // It comes before all events.
+                Err(Error::Woken) => return Ok(Drained::Share),
                 Err(error) => return Err(error),
             }
         }

@@ -42,7 +42,7 @@ pub(crate) trait EventSource: fmt::Debug + Send + Sync {
 pub(crate) enum Drained {
     /// Its share is not used up: mostly there is no more now.
     Open,
-    /// It has handled [`MAX_EVENTS`] events: there may be more now.
+    /// It has handled [`MAX_EVENTS`] events, or what comes before them: there may be more now.
     Share,
     /// There never will be more: the source is not watched any more.
     Closed,

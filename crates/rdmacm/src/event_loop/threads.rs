@@ -12,7 +12,8 @@ use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
-/// After how many rounds a thread that leaves reads no more for those who call meanwhile.
+/// How often a thread that leaves reads for others, who may call again and again meanwhile. After
+/// that they read for themselves.
 const MAX_ROUNDS: usize = 8;
 
 /// Runs a future of this event loop to completion on the calling thread.
@@ -129,7 +130,12 @@ impl<'a> LeaderGuard<'a> {
 impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
         if !self.has_stepped_down {
-            hand_over(self.release());
+            let mut state = self.release();
+            let is_round_due = state.take_round();
+            hand_over(state);
+            if is_round_due {
+                self.event_loop.have_others_call();
+            }
         }
     }
 }
@@ -194,10 +200,9 @@ impl EventLoop {
     pub(crate) fn run_once(self: &Arc<Self>) -> bool {
         let thread = self.waiting_thread();
         let mut state = self.state();
-        let is_more;
+        let mut is_more = false;
         if self.has_leader(&state) {
-            is_more = state.refuses_rounds;
-            state.is_round_due |= !is_more;
+            state.is_round_due = true;
         } else {
             (state, is_more) = self.lead(state, &thread.state, false);
             state = self.read_for_others(state, &thread.state);
@@ -214,18 +219,25 @@ impl EventLoop {
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
     ) -> MutexGuard<'a, State> {
-        let mut rounds = 0;
-        while state.is_round_due && !self.has_leader(&state) && state.parked.any().is_none() {
-            rounds += 1;
-            state.is_round_due = false;
-            // Callers that never stop calling do not keep the thread for ever.
-            state.refuses_rounds = rounds >= MAX_ROUNDS;
+        for _ in 0..MAX_ROUNDS {
+            if self.has_leader(&state) || !state.take_round() {
+                return state;
+            }
             let is_more;
             (state, is_more) = self.lead(state, thread, false);
-            state.refuses_rounds = false;
             state.is_round_due |= is_more;
         }
+        if !self.has_leader(&state) && state.take_round() {
+            drop(state);
+            self.have_others_call();
+            state = self.state();
+        }
         state
+    }
+
+    /// Wakes all callers that do not wait: what they wait for depends on the event channel.
+    fn have_others_call(&self) {
+        self.channel().waker().wake();
     }
 
     /// Waits until the thread was woken or is to lead.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Wakers in the order in which their waiters began to wait. Keys increase with every
-/// new waiter of an event loop. Mostly there is at most one, which takes no allocation.
+/// Wakers in the order of their keys: futures and threads in the order in which they began to wait,
+/// and then callers of `poll_` methods. Mostly there is at most one, which takes no allocation.
 ///
 /// Wakers that come out are woken or dropped without a lock: dropping the last waker of a
 /// task ends the task.
@@ -85,7 +85,7 @@ impl WaiterQueue {
         usize::from(self.first.is_some()) + self.others.len()
     }
 
-    /// The one that waits for the longest time.
+    /// The one to wake first.
     pub(crate) fn first(&self) -> Option<&Waker> {
         self.first.as_ref().map(|(_, waker)| waker)
     }

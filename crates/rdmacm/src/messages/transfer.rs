@@ -282,9 +282,11 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
 
     /// Whether the request has completed.
     pub(crate) fn is_finished(&self) -> bool {
-        let work = self.work;
-        self.connection
-            .poll_with(|state, _| !state.is_in_flight(work))
+        let (work, context) = (self.work, self.connection.queue_pair().device().context());
+        self.connection.poll_with(|state, status| {
+            let is_lost = context.is_in_child() && matches!(status, Status::Closed(_));
+            is_lost || !state.is_in_flight(work)
+        })
     }
 }
 

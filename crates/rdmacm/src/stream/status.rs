@@ -138,7 +138,7 @@ impl Status {
         self.readers.first().filter(|_| is_only)
     }
 
-    /// Wakes the waiter that has waited for the longest time.
+    /// Wakes the waiter that comes [first](WaiterQueue::first).
     pub(super) fn wake_first(&self, interest: StreamInterest, wakers: &mut Wakers) {
         wakers.extend(self.queue(interest).first());
         wakers.extend(&self.descriptor);

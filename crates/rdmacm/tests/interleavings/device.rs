@@ -38,6 +38,8 @@ struct State {
     is_notified: bool,
     /// The error number that the next read fails with.
     failure: Option<i32>,
+    /// All further ones fail with it too.
+    fails_for_ever: bool,
     sleepers: Vec<Thread>,
     /// The reactor's, for a device that becomes readable.
     waker: Option<Waker>,
@@ -54,6 +56,7 @@ impl Device {
                 is_woken: false,
                 is_notified: false,
                 failure: None,
+                fails_for_ever: false,
                 sleepers: Vec::new(),
                 waker: None,
             }),
@@ -73,6 +76,14 @@ impl Device {
     /// The next read fails with this error number.
     pub(crate) fn fail(&self, errno: i32) {
         self.change(|state| state.failure = Some(errno));
+    }
+
+    /// From now on, all reads fail with this error number.
+    pub(crate) fn fail_for_ever(&self, errno: i32) {
+        self.change(|state| {
+            state.failure = Some(errno);
+            state.fails_for_ever = true;
+        });
     }
 
     pub(crate) fn is_readable(&self) -> bool {
@@ -112,7 +123,7 @@ impl Device {
 
     fn read(&self, response: &mut [u8]) -> io::Result<()> {
         let mut state = self.state();
-        let id = self.update(&mut state, |state| match state.failure.take() {
+        let id = self.update(&mut state, |state| match state.take_failure() {
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
             None => Ok(state.events.pop_front()),
         });
@@ -144,6 +155,14 @@ impl Device {
 }
 
 impl State {
+    fn take_failure(&mut self) -> Option<i32> {
+        if self.fails_for_ever {
+            self.failure
+        } else {
+            self.failure.take()
+        }
+    }
+
     fn is_readable(&self) -> bool {
         !self.events.is_empty() || self.is_woken || self.is_notified || self.failure.is_some()
     }

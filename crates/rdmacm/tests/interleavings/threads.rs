@@ -262,6 +262,36 @@ fn callers_that_do_not_wait_read_for_each_other() {
     });
 }
 
+/// Neither the one that waits nor a caller that finds it leading.
+#[test]
+fn a_channel_that_cannot_be_read_keeps_no_thread() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let other = Arc::clone(&node);
+        let waits = thread::spawn(move || {
+            other.wait(0).unwrap_err();
+        });
+        node.device.fail_for_ever(libc::EACCES);
+        node.event_loop.run_once();
+        waits.join().unwrap();
+        assert!(node.event_loop.run_once());
+    });
+}
+
+/// A wake-up comes before the events that are there.
+#[test]
+fn a_wake_up_hides_no_event() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let other = Arc::clone(&node);
+        let wakes = thread::spawn(move || other.event_loop.channel().waker().wake());
+        node.device.post(0);
+        while node.event_loop.run_once() {}
+        wakes.join().unwrap();
+        assert!(node.ids[0].queue().pop().is_some());
+    });
+}
+
 /// A reading error may leave what is there.
 #[test]
 fn a_caller_that_does_not_wait_is_told_of_more_after_an_error() {

@@ -29,7 +29,7 @@ impl CompletionQueue {
         if self.0.mark.is_here() {
             self.poll_one(&mut polled);
         } else {
-            polled = Err(self.context().gone());
+            self.refuse_in_child(&mut polled);
         }
         polled
     }
@@ -44,6 +44,12 @@ impl CompletionQueue {
             return true;
         };
         state.is_behind || self.context().uverbs().is_closed() || state.ring.has_any()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_in_child(&self, into: &mut Result<Option<Completion>>) {
+        *into = Err(self.context().gone());
     }
 
     /// Puts the oldest completion into `into`, which is `Ok(None)`. Not in a forked child.

@@ -78,7 +78,8 @@ impl MessageQueuePair {
     /// requested before it was.
     fn arm<'a>(&'a self, mut state: MutexGuard<'a, State>) {
         loop {
-            let wanted = state.notifications(self.receive_requests.is_any_posted());
+            let was_any_posted = self.receive_requests.is_any_posted();
+            let wanted = state.notifications(was_any_posted);
             let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
             let receives = wanted.receives && self.set_armed(&mut state, Side::Receives, true);
             drop(state);
@@ -89,11 +90,13 @@ impl MessageQueuePair {
             }
             let sends_have_come = sends && self.sends.has_completions();
             let receives_have_come = receives && self.receives.has_completions();
-            if !(sends_have_come || receives_have_come) {
+            if sends_have_come || receives_have_come {
+                self.poll();
+            } else if !was_any_posted || self.receive_requests.is_any_posted() {
                 return;
             }
-            self.poll();
-            // That may have used up the receive requests: then only the send queue reports a failure.
+            // That, or another caller, may have used up the receive requests: then only the send
+            // queue reports a failure.
             state = self.state();
         }
     }
@@ -145,10 +148,13 @@ impl MessageQueuePair {
         drop(replaced);
         if arms {
             self.arm_queue(Side::Receives);
-            if self.receives.has_completions() {
-                self.poll();
-                self.arm(self.state());
-            }
+        }
+        let have_come = arms && self.receives.has_completions();
+        if have_come {
+            self.poll();
+        }
+        if have_come || !self.receive_requests.is_any_posted() {
+            self.arm(self.state());
         }
         Some(thread)
     }
