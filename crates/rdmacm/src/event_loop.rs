@@ -110,6 +110,8 @@ struct State {
     /// A caller that does not wait has found another thread leading, which may not read what the
     /// caller has come for.
     is_round_due: bool,
+    /// The leader leaves after this round.
+    is_last_round: bool,
 }
 
 impl State {

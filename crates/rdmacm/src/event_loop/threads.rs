@@ -12,8 +12,8 @@ use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
-/// How often a thread that leaves reads for others, who may call again and again meanwhile. After
-/// that they read for themselves.
+/// How often a thread that leaves reads for others, who may call again and again meanwhile. Those who
+/// do so in the last round read for themselves.
 const MAX_ROUNDS: usize = 8;
 
 /// Runs a future of this event loop to completion on the calling thread.
@@ -123,6 +123,7 @@ impl<'a> LeaderGuard<'a> {
         self.thread.is_reading.store(false, Ordering::SeqCst);
         let mut state = self.event_loop.state();
         state.leader = Leader::None;
+        state.is_last_round = false;
         state
     }
 }
@@ -131,6 +132,8 @@ impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
         if !self.has_stepped_down {
             let mut state = self.release();
+            // Not all that was ready may have been read.
+            state.is_round_due = true;
             let is_round_due = state.take_round();
             hand_over(state);
             if is_round_due {
@@ -196,13 +199,15 @@ impl EventLoop {
     }
 
     /// Reads the sources that are readable, without sleeping. If another thread leads, that one
-    /// does so before it leaves. Returns whether the caller must call again for what is left.
+    /// does so before it leaves, or a later leader does. Returns whether the caller must call again
+    /// for what is left.
     pub(crate) fn run_once(self: &Arc<Self>) -> bool {
         let thread = self.waiting_thread();
         let mut state = self.state();
-        let mut is_more = false;
+        let is_more;
         if self.has_leader(&state) {
-            state.is_round_due = true;
+            is_more = state.is_last_round;
+            state.is_round_due |= !is_more;
         } else {
             (state, is_more) = self.lead(state, &thread.state, false);
             state = self.read_for_others(state, &thread.state);
@@ -219,10 +224,11 @@ impl EventLoop {
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
     ) -> MutexGuard<'a, State> {
-        for _ in 0..MAX_ROUNDS {
+        for round in 1..=MAX_ROUNDS {
             if self.has_leader(&state) || !state.take_round() {
                 return state;
             }
+            state.is_last_round = round == MAX_ROUNDS;
             let is_more;
             (state, is_more) = self.lead(state, thread, false);
             state.is_round_due |= is_more;

@@ -78,6 +78,11 @@ impl Device {
         self.change(|state| state.failure = Some(errno));
     }
 
+    /// Whether a waiter was woken that has not noticed.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.state().is_woken
+    }
+
     /// From now on, all reads fail with this error number.
     pub(crate) fn fail_for_ever(&self, errno: i32) {
         self.change(|state| {

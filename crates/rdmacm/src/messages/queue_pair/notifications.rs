@@ -90,14 +90,16 @@ impl MessageQueuePair {
             }
             let sends_have_come = sends && self.sends.has_completions();
             let receives_have_come = receives && self.receives.has_completions();
-            if sends_have_come || receives_have_come {
+            let have_come = sends_have_come || receives_have_come;
+            if have_come {
                 self.poll();
-            } else if !was_any_posted || self.receive_requests.is_any_posted() {
+            }
+            // That, or another caller who has the lock, may have used up the receive requests: then
+            // only the send queue reports a failure.
+            state = self.state();
+            if !have_come && (!was_any_posted || self.receive_requests.is_any_posted()) {
                 return;
             }
-            // That, or another caller, may have used up the receive requests: then only the send
-            // queue reports a failure.
-            state = self.state();
         }
     }
 
@@ -153,8 +155,10 @@ impl MessageQueuePair {
         if have_come {
             self.poll();
         }
+        // As when others are armed.
+        let state = self.state();
         if have_come || !self.receive_requests.is_any_posted() {
-            self.arm(self.state());
+            self.arm(state);
         }
         Some(thread)
     }
