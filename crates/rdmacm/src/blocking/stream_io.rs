@@ -64,9 +64,9 @@ impl AsFd for RdmaStream {
     /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
     /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there may be room
     /// for it. A write or a reservation that succeeds ends the wait of the one before that was
-    /// refused, and so does a write at an offset or a map. If a thread that reads and another one that
-    /// writes both wait, either may find out what
-    /// the other one waits for. Nothing can be read from the descriptor.
+    /// refused, and so do a write at an offset and a map with each other. If a thread that reads and
+    /// another one that writes both wait, either may find out what the other one waits for. Nothing can
+    /// be read from the descriptor.
     ///
     /// The descriptors of a node's streams depend on those of the node, and the kernel limits how
     /// many may: about five hundred for `poll(2)`, and a hundred of them in an `epoll(7)` of the

@@ -317,7 +317,7 @@ impl StreamConnection {
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Result<usize>> {
-        self.read_for(self.options().busy_poll.of_thread(), reading, into)
+        self.read_while_polling(self.options().busy_poll.of_thread(), reading, into)
     }
 
     /// Reads what arrives while a task polls that does not wait yet, if tasks are to poll.
@@ -331,10 +331,11 @@ impl StreamConnection {
             return None;
         }
         let read = self.try_read(reading, into);
-        read.or_else(|| self.read_for(time, reading, into))
+        read.or_else(|| self.read_while_polling(time, reading, into))
     }
 
-    fn read_for(
+    /// Reads what arrives within this time.
+    fn read_while_polling(
         &self,
         time: Duration,
         reading: Reading,

@@ -335,16 +335,20 @@ fn invalid_requests_are_refused() {
     assert_eq!(refused(SendOperation::Send, others.into()), domain);
 }
 
+/// A queue pair of this transport with room for four send requests.
+fn of_four_sends(transport: Transport) -> (QueuePair, CompletionQueue) {
+    let caps = QpCaps {
+        max_send_wr: 4,
+        ..CAPS
+    };
+    Stub::with_transport(transport).queue_pair(caps, 8)
+}
+
 /// On siw a hostile peer could write behind it.
 #[test]
 fn siw_does_not_read_into_memory_of_the_allocator() {
     for (transport, is_refused) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
-        let device = Stub::with_transport(transport);
-        let caps = QpCaps {
-            max_send_wr: 4,
-            ..CAPS
-        };
-        let (queue_pair, _queue) = device.queue_pair(caps, 8);
+        let (queue_pair, _queue) = of_four_sends(transport);
         let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
         let post = |operation, memory: Buffer| {
             let posted = queue_pair.post_send(SendRequest::new(operation, memory));
@@ -361,12 +365,7 @@ fn siw_does_not_read_into_memory_of_the_allocator() {
 #[test]
 fn siw_does_not_read_into_a_part_beside_others() {
     for (transport, is_refused) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
-        let device = Stub::with_transport(transport);
-        let caps = QpCaps {
-            max_send_wr: 4,
-            ..CAPS
-        };
-        let (queue_pair, _queue) = device.queue_pair(caps, 8);
+        let (queue_pair, _queue) = of_four_sends(transport);
         let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
         let read = |memory: Buffer| {
             let read = SendRequest::new(SendOperation::Read(remote), memory);
