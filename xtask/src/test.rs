@@ -117,6 +117,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let mut guests = Vec::new();
     for choice in args.kernel.choices() {
         let guest = Guest::prepare(&workspace, args.kernel.prepare(&choice)?)?;
+        let skips = Skips::for_kernel(&workspace, &choice)?;
         // A seed of random operations takes a fraction of the time of a stress test.
         let rounds = [
             ("stress", "RDMACM_SEEDS", args.seeds),
@@ -137,7 +138,8 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             let setting = format!("{variable}={number}");
             let command = ["env", &setting, &suite, tests].map(str::to_owned);
             totals.phase(&format!("{choice}/{tests}"), |totals| {
-                suite::run(&guest, &choice, &command, &machine, Skips::NONE, totals);
+                let skips = skips.clone().of(tests);
+                suite::run(&guest, &choice, &command, &machine, skips, totals);
             });
         }
         guests.push(guest);

@@ -93,9 +93,9 @@ impl Report {
         }
     }
 
-    /// Returns whether there is no difference.
+    /// Returns whether something was compared, and there is no difference.
     pub(crate) fn is_ok(&self) -> bool {
-        self.differences.is_empty()
+        self.same > 0 && self.differences.is_empty()
     }
 
     pub(super) fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {

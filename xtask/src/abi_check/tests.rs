@@ -139,6 +139,14 @@ fn equal_tables_have_no_difference() {
 }
 
 #[test]
+fn a_comparison_of_nothing_is_no_success() {
+    let old = Headers::new("nothing", (3, 0), "");
+    let (report, text) = compare(&table(), &[old.set("old")]);
+    assert_eq!((report.same, report.differences.len()), (0, 0), "{text}");
+    assert!(!report.is_ok());
+}
+
+#[test]
 fn a_wrong_offset_is_reported_with_the_field() {
     const WRONG: &[FieldLayout] = &[FIELDS[0], field("number", "id", OLD, 12, 4)];
     let mut table = table();

@@ -12,6 +12,7 @@ use crate::host_packages;
 use crate::process;
 use crate::test::harness::{Harness, NonZeroExit};
 use crate::test::lines::Outcome;
+use crate::test::skips::Skips;
 use crate::test::suite;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
@@ -135,7 +136,10 @@ fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     if std::env::var_os(FUZZ).is_none() {
         cargo.env(FUZZ, FUZZ_SECONDS);
     }
-    run_harness(&mut cargo, totals);
+    match Skips::for_host(workspace) {
+        Ok(skips) => run_harness(&mut cargo, skips, totals),
+        Err(error) => totals.fail("host/skips", &format!("{error:#}")),
+    }
 }
 
 /// Runs each benchmark once, without measuring it: one that does not work any more is found.
@@ -150,13 +154,13 @@ pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--package", "rdmacm-addrinfo", "--lib", FUZZ_TEST]);
     cargo.env(FUZZ, seconds.to_string());
-    run_harness(&mut cargo, totals);
+    run_harness(&mut cargo, Skips::NONE, totals);
 }
 
 /// Runs cargo's tests and counts their results. It is a failure if none ran.
-fn run_harness(cargo: &mut Command, totals: &mut Totals) {
+fn run_harness(cargo: &mut Command, skips: Skips, totals: &mut Totals) {
     eprintln!("{} ...", process::line(cargo));
-    let mut harness = Harness::new(totals, "host", "host");
+    let mut harness = Harness::new(totals, "host", "host").expect(skips);
     let end = run_tests(cargo, &mut harness);
     harness.close(end);
 }
@@ -201,7 +205,7 @@ mod tests {
             ),
         ] {
             let mut totals = Totals::default();
-            run_harness(Command::new("printf").arg(output), &mut totals);
+            run_harness(Command::new("printf").arg(output), Skips::NONE, &mut totals);
             assert_eq!(totals.to_string(), expected);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
@@ -11,6 +12,12 @@ use crate::workspace::Workspace;
 
 /// The list.
 const FILE: &str = "tests/skips.txt";
+
+/// The machine that runs `xtask`, in the list.
+const HOST: &str = "host";
+
+/// Without it some tests of the host run, and with it are skipped.
+const NODE: &str = "/dev/infiniband/rdma_cm";
 
 /// The expected skips of a program, each with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,16 +37,38 @@ impl Skips {
         let Choice::Role(role) = choice else {
             return Ok(Self::Any);
         };
+        Self::on(workspace, role.as_str(), "*")
+    }
+
+    /// The skips on this host.
+    pub(crate) fn for_host(workspace: &Workspace) -> anyhow::Result<Self> {
+        if Path::new(NODE).exists() {
+            Self::on(workspace, HOST, HOST)
+        } else {
+            Ok(Self::NONE)
+        }
+    }
+
+    /// Those that are listed for one of these machines.
+    fn on(workspace: &Workspace, machine: &str, or: &str) -> anyhow::Result<Self> {
         let text = fs::read_to_string(workspace.root.join(FILE)).context(FILE)?;
         let listed = parse(&text, c_programs::system_release()).context(FILE)?;
-        let on_this_kernel = |(name, reason): (String, String)| {
-            let (kernel, rest) = name.split_once('/')?;
-            let matches = kernel == "*" || kernel == role.as_str();
-            matches.then(|| (format!("{role}/{rest}"), reason))
+        let on_this_machine = |(name, reason): (String, String)| {
+            let (listed, rest) = name.split_once('/')?;
+            let matches = listed == machine || listed == or;
+            matches.then(|| (format!("{machine}/{rest}"), reason))
         };
         Ok(Self::Listed(
-            listed.into_iter().filter_map(on_this_kernel).collect(),
+            listed.into_iter().filter_map(on_this_machine).collect(),
         ))
+    }
+
+    /// Those of the tests whose names contain `filter`.
+    pub(crate) fn of(mut self, filter: &str) -> Self {
+        if let Self::Listed(listed) = &mut self {
+            listed.retain(|name, _| name.contains(filter));
+        }
+        self
     }
 
     /// Removes a skip that occurred. Fails if the test is not listed, or with another reason.
@@ -197,6 +226,15 @@ mod tests {
         assert!(stock.keys().all(|name| name.starts_with("stock/")));
         assert!(new.keys().all(|name| name.starts_with("new/")));
         assert!(stock.len() > new.len());
+        let (some, all) = (Skips::Listed(stock.clone()).of("measured"), stock.len());
+        let Skips::Listed(some) = some else {
+            panic!("they are listed");
+        };
+        assert!(some.len() < all && some.keys().all(|name| name.contains("measured")));
+        let Skips::Listed(host) = Skips::on(&workspace, HOST, HOST).unwrap() else {
+            panic!("they are listed");
+        };
+        assert!(!host.is_empty() && host.keys().all(|name| name.starts_with("host/")));
         let image = Choice::Image("/boot/bzImage".into());
         assert_eq!(Skips::for_kernel(&workspace, &image).unwrap(), Skips::Any);
     }
