@@ -5,6 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// `struct rdma_ucm_ece`: vendor options both sides agree on (IBTA Vol 1
 /// §12.6, ECE). All zero means none. Since Linux 5.8.
 #[doc(alias = "rdma_ucm_ece")]
+#[doc(alias = "ibv_ece")]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]

@@ -13,7 +13,7 @@ pub const MAX_PRIVATE_DATA: usize = 256;
 #[doc(alias = "RDMA_USER_CM_IB_SERVICE_NAME_SIZE")]
 pub const IB_SERVICE_NAME_SIZE: usize = 64;
 
-/// The queue key of port spaces UDP and IPOIB, unless one is agreed on.
+/// The queue key of port spaces UDP and IB, unless one is agreed on.
 /// Source: `include/rdma/rdma_cm_ib.h`.
 #[doc(alias = "RDMA_UDP_QKEY")]
 pub const UDP_QKEY: u32 = 0x0123_4567;

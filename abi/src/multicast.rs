@@ -6,6 +6,7 @@ use crate::{IpSlot, Reserved, SockaddrStorage};
 
 numbers! {
     /// How to join a group.
+    #[doc(alias = "rdma_cm_join_mc_attr_ex")]
     pub struct JoinFlags(u16) in kernel "rdma/rdma_user_cm.h" {
         /// To send and to receive.
         FULL_MEMBER = 0 => "RDMA_MC_JOIN_FLAG_FULLMEMBER",

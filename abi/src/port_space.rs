@@ -5,6 +5,7 @@ numbers! {
     /// whose ports it uses (IBTA Vol 1 annex A11, bytes 4 and 5 of a service
     /// id).
     #[doc(alias = "rdma_port_space")]
+    #[doc(alias = "rdma_ucm_port_space")]
     pub struct PortSpace(u16) in kernel "rdma/rdma_user_cm.h" {
         /// Datagrams compatible with IP over InfiniBand.
         IPOIB = 0x0002 => "RDMA_PS_IPOIB",

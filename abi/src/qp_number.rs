@@ -3,6 +3,7 @@
 numbers! {
     /// `enum ib_uverbs_qp_type`: the transport service of a queue pair.
     #[doc(alias = "ibv_qp_type")]
+    #[doc(alias = "ib_uverbs_qp_type")]
     pub struct QpType(u8) in kernel "rdma/ib_user_ioctl_verbs.h" {
         /// Reliable connection.
         #[doc(alias = "IBV_QPT_RC")]
@@ -43,6 +44,7 @@ numbers! {
     /// `enum ib_mtu`: the largest payload of a packet, as InfiniBand
     /// counts.
     #[doc(alias = "ibv_mtu")]
+    #[doc(alias = "ib_mtu")]
     pub struct PathMtu(u32) in user_space "infiniband/verbs.h" {
         /// 256 bytes.
         B256 = 1 => "IBV_MTU_256",
@@ -59,6 +61,7 @@ numbers! {
     /// `enum rdma_node_type`: what kind of device it is, as sysfs and
     /// netlink say.
     #[doc(alias = "ibv_node_type")]
+    #[doc(alias = "rdma_node_type")]
     pub struct NodeType(u8) in user_space "infiniband/verbs.h" {
         /// A channel adapter: InfiniBand or RoCE.
         CA = 1 => "IBV_NODE_CA",
@@ -88,6 +91,7 @@ bits! {
     /// `enum ib_qp_attr_mask`: which fields of [`QpAttr`](crate::QpAttr) to
     /// pass on when a queue pair is modified.
     #[doc(alias = "ibv_qp_attr_mask")]
+    #[doc(alias = "ib_qp_attr_mask")]
     pub struct QpAttrMask(u32) in user_space "infiniband/verbs.h" {
         /// The state.
         STATE = 0x1 => "IBV_QP_STATE",
@@ -137,6 +141,7 @@ bits! {
 
     /// `enum ib_uverbs_access_flags`: what a peer may do.
     #[doc(alias = "ibv_access_flags")]
+    #[doc(alias = "ib_uverbs_access_flags")]
     pub struct AccessFlags(u32) in kernel "rdma/ib_user_ioctl_verbs.h" {
         /// The device may write local memory.
         #[doc(alias = "IBV_ACCESS_LOCAL_WRITE")]

@@ -1,6 +1,8 @@
 //! Valid and invalid options.
 
-use rdmacm_core::{AddressAbi, CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
+use rdmacm_core::{
+    AddressAbi, CmAddr, ConnParam, Error, EventKind, Family, PathData, PathFlags, PortSpace,
+};
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
 use rdmacm_tests_macros::case;
 
@@ -137,6 +139,19 @@ fn a_path_needs_its_flags(site: &Site) {
     assert!(error.to_string().contains("bidirectional"), "{error}");
     path.flags = PathData::USABLE;
     id.set_ib_path(&[path]).unwrap();
+}
+
+#[case(needs(CmResponse))]
+fn a_path_needs_a_partition_of_the_port(site: &Site) {
+    let mut path = path(site);
+    path.record.pkey = 0x1234;
+    let channel = site.channel();
+    let id = site.resolved(&channel, site.v4(7471));
+    id.set_ib_path(&[path]).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let error = id.connect(ConnParam::new().qp_number(7)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    assert!(error.to_string().contains("partition key"), "{error}");
 }
 
 #[case(each_abi)]

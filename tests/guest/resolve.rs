@@ -176,6 +176,20 @@ fn link_local_with_scope_resolves(site: &Site) {
     assert_eq!(id.peer_addr(), Ok(Some(destination)));
 }
 
+#[case(each_abi)]
+fn a_route_has_what_is_queried_one_by_one(site: &Site) {
+    let channel = site.channel();
+    let link_local = site.link_local(site.scope_id()).with_port(7471);
+    for destination in [site.v4(7471), site.v6(7471), link_local] {
+        let id = site.routed(&channel, destination);
+        let route = id.route(true).unwrap();
+        assert_eq!(route.addresses, id.addresses().unwrap(), "{destination}");
+        assert_eq!(route.gids, Some(id.gids().unwrap()), "{destination}");
+        let paths = id.path_records().unwrap();
+        assert_eq!(route.path_records.len(), paths.len(), "{destination}");
+    }
+}
+
 /// It finds this machine's own address on the interface that has it.
 #[case(each_abi)]
 fn link_local_without_scope_is_left_to_the_kernel(site: &Site) {

@@ -21,8 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error of this crate. Errors with equal contents are equal, so tests can compare
 /// whole results.
 ///
-/// The text is complete: it includes every field, and
-/// [`source`](std::error::Error::source) returns `None`.
+/// The text includes the source: [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -66,12 +65,12 @@ pub enum Error {
         /// The largest length of this message, in bytes.
         limit: usize,
     },
-    /// The kernel does not support a command.
-    #[error("this kernel does not support {command:?}: it needs {needs}")]
+    /// The kernel does not support a command, or the channel does not use it.
+    #[error("{command:?} is not available: it needs {needs}")]
     Unsupported {
         /// The kernel command.
         command: CommandNumber,
-        /// The kernels that support it.
+        /// The kernels that support it, and the channels that use it.
         needs: &'static str,
     },
     /// The queue pair could not be modified.
@@ -142,7 +141,7 @@ impl Error {
             CommandNumber::RESOLVE_IB_SERVICE | CommandNumber::WRITE_CM_EVENT => {
                 "Linux 6.18 or newer"
             }
-            _ => "Linux 3.12 or newer",
+            _ => "Linux 3.12 or newer, and another channel than one of AddressAbi::IpOnly",
         };
         Self::Unsupported { command, needs }
     }
@@ -366,7 +365,7 @@ mod tests {
     fn a_missing_command_names_the_kernel_that_has_it() {
         let needs = |command| Error::unsupported(command).to_string();
         assert!(needs(CommandNumber::RESOLVE_IB_SERVICE).ends_with("Linux 6.18 or newer"));
-        assert!(needs(CommandNumber::JOIN_MCAST).ends_with("Linux 3.12 or newer"));
+        assert!(needs(CommandNumber::JOIN_MCAST).ends_with("AddressAbi::IpOnly"));
     }
 
     #[test]

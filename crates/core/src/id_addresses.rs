@@ -6,6 +6,7 @@ use crate::path::PathData;
 use crate::rdma_devices::DeviceId;
 
 /// The addresses of an id, and the device port it is bound to.
+#[doc(alias = "rdma_addr")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Addresses {
@@ -38,6 +39,7 @@ pub struct Gids {
 
 /// The addresses, GIDs and path records of an id, queried together. See
 /// [`IdHandle::route`](crate::IdHandle::route).
+#[doc(alias = "rdma_route")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdRoute {

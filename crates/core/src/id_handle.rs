@@ -28,7 +28,8 @@ mod write_event;
 /// command returns [`Error::IdGone`]. Events carry handles.
 ///
 /// Each command is one command of the kernel, unless it says otherwise. `resolve_addr`,
-/// `resolve_route`, `connect` and `join_multicast` begin something that ends with an event.
+/// `resolve_route`, `set_ib_path`, `resolve_ib_service`, `connect` and `join_multicast` begin
+/// something that ends with an event.
 ///
 /// Handles are equal if they name the same id, and hash accordingly, so an event
 /// loop can use them as keys of a map. An id is never equal to another id of the

@@ -100,7 +100,8 @@ impl WithQueuePair<'_> {
     }
 
     /// Moves a datagram queue pair to INIT, RTR and RTS, with the partition key, port
-    /// and queue key ([`RDMA_UDP_QKEY`](crate::RDMA_UDP_QKEY) for IP addresses) of its id,
+    /// and queue key ([`RDMA_UDP_QKEY`](crate::RDMA_UDP_QKEY) in
+    /// [`PortSpace::UDP`](crate::PortSpace::UDP)) of its id,
     /// which must be bound to a device. Afterwards it can send and receive.
     ///
     /// # Errors

@@ -191,7 +191,10 @@ impl IdState {
     fn record_departure(&self, channel: &Arc<Channel>) {
         let rare = self.rare();
         if !rare.was_on(channel) {
-            rare.previous().push(Arc::downgrade(channel));
+            let mut previous = rare.previous();
+            // A channel that is gone has no reader.
+            previous.retain(|one| one.strong_count() > 0);
+            previous.push(Arc::downgrade(channel));
         }
         let mut sources = rare.request_sources();
         let listens = self.listens.load(Ordering::Acquire);

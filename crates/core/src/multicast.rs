@@ -47,7 +47,8 @@ impl IdHandle {
     /// [`Error::InvalidInput`] if the id has a membership with this address and port. librdmacm
     /// creates a second one; the kernel confuses the two, and may use the memory of one after it was
     /// freed. [`Error::Unsupported`] for a send-only membership with
-    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly), whose commands join full members only.
+    /// [`Error::Command`]: `EINVAL` for an id of
     /// another type or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
     /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
     #[doc(alias = "rdma_join_multicast")]
@@ -92,13 +93,16 @@ impl IdHandle {
             .groups()
             .iter()
             .filter(|membership| membership.is_member())
-            .find(|membership| membership.address().is_same_host(&address))
+            // Marked here, so that each of several callers leaves another membership.
+            .find(|membership| {
+                membership.address().is_same_host(&address) && membership.mark_left()
+            })
             .cloned();
         let Some(membership) = membership else {
             let operation = Operation::LeaveMulticast(address);
             return Err(Error::invalid(operation, "the id is not a member"));
         };
-        id.leave_group(&membership)
+        id.leave_marked_group(&membership)
     }
 }
 
@@ -178,11 +182,17 @@ impl InFlight {
         self.with_address_abi(join_any_family, join_ip)
     }
 
-    /// Leaves a group, once.
+    /// Leaves a group, unless somebody has.
     fn leave_group(&self, membership: &Arc<Membership>) -> Result<()> {
-        if !membership.mark_left() {
-            return Ok(());
+        if membership.mark_left() {
+            self.leave_marked_group(membership)
+        } else {
+            Ok(())
         }
+    }
+
+    /// Leaves a group that this caller has marked as left.
+    fn leave_marked_group(&self, membership: &Arc<Membership>) -> Result<()> {
         self.unregister_group(membership);
         let request = LeaveMulticast::new(membership.kernel_id());
         let mut events_reported = DestroyIdResponse::new_zeroed();

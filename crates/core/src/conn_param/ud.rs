@@ -5,7 +5,7 @@ use crate::error::Result;
 
 /// The queue key of every datagram id with IP addresses in
 /// [`PortSpace::UDP`](crate::PortSpace::UDP): a queue pair receives only what is sent
-/// with its own. Source: the kernel's `include/rdma/rdma_cm.h`.
+/// with its own. Source: the kernel's `include/rdma/rdma_cm_ib.h`.
 pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 
 /// The parameters with which an id requests a datagram service or offers one.

@@ -99,6 +99,10 @@ fn any_command_cause(operation: &Operation, errno: i32) -> Option<&'static str> 
         libc::ENOENT if matches!(operation, Operation::Migrate) => {
             Some("one of the channels is not on the kernel's file")
         }
+        // `ib_find_cached_pkey`
+        libc::ENOENT if matches!(operation, Operation::Connect | Operation::InitQpAttr(_)) => {
+            Some("the port's table lacks the partition key of the id or of its path")
+        }
         libc::ENOENT => Some("the kernel does not know this id"),
         _ => None,
     }

@@ -37,7 +37,8 @@ impl IdHandle {
     /// range or beyond the limits of the queue pair's device; after both the id may try
     /// again. [`Error::InvalidInput`] also while another thread connects with the id, or answers.
     /// [`Error::Command`]: `EINVAL` if the route is not resolved or the id has tried already, and
-    /// on iWARP if the device does not have the queue pair. On iWARP also TCP's errors, such as
+    /// on iWARP if the device does not have the queue pair. `ENOENT` if the port's table lacks the
+    /// partition key of the path. On iWARP also TCP's errors, such as
     /// `ECONNREFUSED` and `ETIMEDOUT`, and `EINTR` if a signal handler interrupted TCP's handshake,
     /// after which the id may try again.
     ///

@@ -21,7 +21,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EINVAL` for an id without a
-    /// device or too early for the state.
+    /// device or too early for the state, `ENOENT` on InfiniBand if the port's table lacks the
+    /// id's partition key.
     #[doc(alias = "rdma_init_qp_attr")]
     pub fn init_qp_attr(&self, state: QpState) -> Result<QpAttr> {
         let id = self.enter()?;
@@ -29,7 +30,7 @@ impl IdHandle {
         let request = InitQpAttr::new(id.kernel_id(), state);
         let operation = Operation::InitQpAttr(state);
         id.send(|| operation, request, &mut attr, Attachment::None)?;
-        // The kernel does not set it.
+        // The first kernels did not set it.
         attr.qp_state = state;
         Ok(attr)
     }

@@ -20,8 +20,9 @@ impl IdHandle {
     /// without a device or a peer no path records.
     ///
     /// For an id with IP addresses this is one query, and one more for path records of InfiniBand,
-    /// for the caller's on iWARP, and if the source is link-local. The path record of RoCE has LIDs
-    /// of 0 then, instead of bytes of a MAC address.
+    /// and for the caller's on iWARP. If the source is link-local, there is one more for the
+    /// partition key, and one for path records. That of RoCE has LIDs of 0 if the source is not
+    /// link-local, instead of bytes of a MAC address.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -39,9 +40,15 @@ impl IdHandle {
             gids = Some(found);
             let is_roce = is_made_of(found, source);
             let any_family = id.address_abi() == AddressAbi::AnyFamily;
-            if is_roce && any_family {
+            if any_family {
                 // As the query of the addresses returns it.
-                addresses.pkey = 0;
+                addresses.pkey = if is_roce {
+                    0
+                } else if source.is_link_local() {
+                    id.query_addresses()?.pkey
+                } else {
+                    addresses.pkey
+                };
             }
             if with_path_records && addresses.destination.is_some() {
                 // `ucma_copy_iw_route` counts none, whatever the caller has set.
