@@ -127,6 +127,7 @@ impl SharedState {
         state.users.add_this();
         let outcome = change(&mut state);
         state.run_due();
+        state.send_unsent();
         state.waits.notify();
         outcome
     }
@@ -162,6 +163,7 @@ impl SharedState {
         let mut quiet = Quiet::new();
         loop {
             let mut state = self.lock();
+            state.send_unsent();
             if let Some(outcome) = ready(&mut state) {
                 drop(state);
                 return Ok(Some(outcome));
@@ -183,7 +185,10 @@ impl SharedState {
                 quiet.update(changes);
                 let idle_time = state.waits.idle_time;
                 drop(state);
-                if quiet.is_over(&users, idle_time) && self.move_clock(changes) {
+                // The caller's descriptor may have become readable since, by a thread that sleeps
+                // again.
+                let is_over = quiet.is_over(&users, idle_time) && !is_readable(other)?;
+                if is_over && self.move_clock(changes) {
                     continue;
                 }
             } else {

@@ -58,6 +58,8 @@ pub(crate) struct Verbs {
     domains: BTreeMap<u32, u64>,
     regions: BTreeMap<u32, Region>,
     channels: BTreeMap<StreamId, Channel>,
+    /// Whether a stream has events that are not sent.
+    has_unsent: bool,
     completion_queues: BTreeMap<u32, CompletionQueue>,
     /// By their numbers, which are their handles too.
     queue_pairs: BTreeMap<u32, QueuePair>,
@@ -142,7 +144,7 @@ impl Verbs {
         };
         for context in self.contexts.values_mut() {
             if let Some(events) = &mut context.async_events {
-                events.report_async(kind, ONLY_PORT.into());
+                self.has_unsent |= !events.report_async(kind, ONLY_PORT.into());
             }
         }
     }
@@ -178,19 +180,44 @@ impl Verbs {
         let element = queue.user_handle;
         let channel = queue.channel.and_then(|id| self.channels.get_mut(&id));
         if let Some(channel) = channel {
-            channel.events.report_completion(element);
+            self.has_unsent |= !channel.events.report_completion(element);
         }
+    }
+
+    /// Writes the events that there was no room for, as far as there is by now.
+    pub(crate) fn send_unsent(&mut self) {
+        if !self.has_unsent {
+            return;
+        }
+        let contexts = self.contexts.values_mut();
+        let asynchronous = contexts.filter_map(|context| context.async_events.as_mut());
+        let channels = self
+            .channels
+            .values_mut()
+            .map(|channel| &mut channel.events);
+        let streams = asynchronous.chain(channels);
+        // Not `any`, which would stop at the first.
+        self.has_unsent = streams
+            .filter_map(|one| (!one.send_unsent()).then_some(()))
+            .count()
+            > 0;
     }
 
     fn report(&mut self, context: u64, kind: AsyncEventKind, element: u64) {
         let context = self.contexts.get_mut(&context);
         if let Some(events) = context.and_then(|context| context.async_events.as_mut()) {
-            events.report_async(kind, element);
+            self.has_unsent |= !events.report_async(kind, element);
         }
     }
 }
 
 impl SimState {
+    /// Writes the events of all devices that there was no room for, as far as there is by now.
+    pub(crate) fn send_unsent(&mut self) {
+        let devices = self.hosts.iter_mut().flat_map(|host| &mut host.devices);
+        devices.for_each(|device| device.verbs.send_unsent());
+    }
+
     pub(crate) fn verbs(&mut self, host: usize, device: usize) -> Option<&mut Verbs> {
         let device = self.hosts.get_mut(host)?.devices.get_mut(device)?;
         (!device.is_removed).then_some(&mut device.verbs)

@@ -48,10 +48,6 @@ pub(super) fn execute(
     context: ContextKey,
     call: &mut Call<'_>,
 ) -> Result<Option<OwnedFd>, Errno> {
-    let host = state.hosts.get_mut(context.host);
-    if let Some(errno) = host.and_then(|host| host.take_failure(call.number())) {
-        return Err(Errno::from_raw(errno));
-    }
     // The kernel disconnects the file of a device that was removed.
     let verbs = state
         .verbs(context.host, context.device)

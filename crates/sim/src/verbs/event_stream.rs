@@ -1,5 +1,6 @@
 //! Descriptors on which events are reported.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +32,11 @@ impl StreamId {
 /// Where the simulation writes events. When it is dropped, reading at the other end
 /// fails, as it does with the kernel when the device has gone.
 #[derive(Debug)]
-pub(super) struct EventStream(UnixStream);
+pub(super) struct EventStream {
+    socket: UnixStream,
+    /// What the socket has no room for. The kernel keeps any number of events.
+    unsent: VecDeque<u8>,
+}
 
 impl EventStream {
     /// A stream, and the descriptor at which the program reads.
@@ -41,24 +46,74 @@ impl EventStream {
         // A socket that is closed with unread data resets the connection.
         read.write_all(&[0])?;
         let id = StreamId::of(read.as_raw_fd()).ok_or(io::ErrorKind::NotFound)?;
-        Ok((Self(write), id, read.into()))
+        let stream = Self {
+            socket: write,
+            unsent: VecDeque::new(),
+        };
+        Ok((stream, id, read.into()))
     }
 
-    pub(super) fn report_completion(&mut self, user_handle: u64) {
-        self.write(CompletionEvent { user_handle }.as_bytes());
+    /// Returns whether it is sent, with all before it.
+    pub(super) fn report_completion(&mut self, user_handle: u64) -> bool {
+        self.write(CompletionEvent { user_handle }.as_bytes())
     }
 
-    pub(super) fn report_async(&mut self, kind: AsyncEventKind, element: u64) {
+    /// Returns whether it is sent, with all before it.
+    pub(super) fn report_async(&mut self, kind: AsyncEventKind, element: u64) -> bool {
         let event = AsyncEvent {
             element,
             kind,
             reserved: Reserved::ZERO,
         };
-        self.write(event.as_bytes());
+        self.write(event.as_bytes())
     }
 
-    /// Nobody reads what does not fit, and nobody reads from a stream that is closed.
-    fn write(&mut self, event: &[u8]) {
-        let _ = self.0.write_all(event);
+    fn write(&mut self, event: &[u8]) -> bool {
+        self.unsent.extend(event);
+        self.send_unsent()
+    }
+
+    /// Writes what there is room for by now. Returns whether it is all.
+    pub(super) fn send_unsent(&mut self) -> bool {
+        while !self.unsent.is_empty() {
+            let (first, _) = self.unsent.as_slices();
+            match self.socket.write(first) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                // Nobody reads from a stream that is closed.
+                Err(_) => self.unsent.clear(),
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+
+    use zerocopy::FromBytes;
+
+    use super::*;
+
+    #[test]
+    fn events_that_nobody_has_read_are_kept() {
+        const EVENTS: u64 = 5_000;
+        let (mut stream, _, descriptor) = EventStream::new().unwrap();
+        for handle in 0..EVENTS {
+            stream.report_completion(handle);
+        }
+        assert!(!stream.send_unsent(), "there was room for all of them");
+        let mut reader = File::from(descriptor);
+        for handle in 0..EVENTS {
+            let mut event = [0; size_of::<CompletionEvent>()];
+            reader.read_exact(&mut event).unwrap();
+            let event = CompletionEvent::read_from_bytes(&event).unwrap();
+            assert_eq!(event.user_handle, handle);
+            stream.send_unsent();
+        }
+        assert!(stream.send_unsent());
     }
 }

@@ -70,9 +70,13 @@ unsafe impl UverbsFile for SimVerbsFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.state.check_process()?;
         self.state.pass_hold(self.key.host, call.number());
-        let executed = self
-            .state
-            .change(|state| command::execute(state, self.key, call));
+        let executed = self.state.change(|state| {
+            let host = state.hosts.get_mut(self.key.host);
+            if let Some(errno) = host.and_then(|host| host.take_failure(call.number())) {
+                return Err(io::Error::from_raw_os_error(errno));
+            }
+            Ok(command::execute(state, self.key, call)?)
+        });
         if let Some(descriptor) = executed? {
             let number = command::number(&descriptor)?;
             self.descriptors().insert(number, descriptor);

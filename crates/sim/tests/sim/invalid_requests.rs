@@ -8,6 +8,7 @@ use rdmacm_abi::{
     WriteCmEvent,
 };
 use rdmacm_core::ucma::{Attachment, UcmaFile, transact};
+use rdmacm_sim::{Adapter, Fabric, KernelVersion, Port};
 use zerocopy::FromZeros;
 
 use crate::{GID, TwoHosts, gid};
@@ -57,6 +58,24 @@ fn ids_of_other_files_are_refused() {
 
 #[test]
 fn a_command_beyond_the_table_is_invalid() {
+    let fabric = Fabric::new();
+    for (version, expected) in [
+        (KernelVersion::Linux6_1, libc::EINVAL),
+        // There is no such id.
+        (KernelVersion::Linux7_3, libc::ENOENT),
+    ] {
+        let file = fabric
+            .host([Adapter::infiniband("mlx5_0").port(Port::new(gid(GID)))])
+            .kernel_version(version)
+            .open()
+            .unwrap();
+        let request = ResolveIbService::new_zeroed();
+        assert_eq!(errno(file.as_ref(), &request), Some(expected));
+    }
+}
+
+#[test]
+fn unknown_options_are_refused() {
     let file = TwoHosts::new().here.open().unwrap();
     let id = create(file.as_ref(), 7);
     let unnamed = SetOption::new(id, OptionLevel::ID, 7);
