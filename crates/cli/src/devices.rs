@@ -1,5 +1,6 @@
 //! `rdmacm devices`.
 
+use nix::errno::Errno;
 use rdmacm::core::{Error, Port, RdmaDevice};
 use serde::Serialize;
 
@@ -74,9 +75,12 @@ fn list() -> Result<Vec<DeviceView>, Error> {
     }
     let addresses = Addresses::of_this_machine();
     let views = devices.into_iter().filter_map(|device| {
-        // A device may be removed after it was listed.
-        let ports = device.ports().ok()?;
-        Some(DeviceView {
+        let ports = match device.ports() {
+            Ok(ports) => ports,
+            Err(error) if was_removed(&error) => return None,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(Ok(DeviceView {
             index: device.index,
             guid: device.guid.to_string(),
             transport: device.transport.to_string(),
@@ -85,9 +89,15 @@ fn list() -> Result<Vec<DeviceView>, Error> {
                 .into_iter()
                 .map(|port| port_view(port, &addresses))
                 .collect(),
-        })
+        }))
     });
-    Ok(views.collect())
+    views.collect()
+}
+
+/// Whether a device was removed after it was listed: as netlink says it, or sysfs.
+fn was_removed(error: &Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::EINVAL | Errno::ENOENT | Errno::ENODEV))
 }
 
 fn port_view(port: Port, addresses: &Addresses) -> PortView {

@@ -83,10 +83,13 @@ impl ServerReport {
         }
     }
 
-    /// Adds the result of one peer, and prints it unless the report is JSON.
+    /// Adds the result of one peer, and prints it unless the report is JSON. If nobody can read it,
+    /// the server goes on, and has failed in the end.
     pub(crate) fn add(&mut self, served: PeerResult) {
         if !self.json {
-            terminal::print_result(&served.to_string());
+            if let Err(error) = terminal::print_result(&served.to_string()) {
+                self.fail(format!("standard output: {error}"));
+            }
         }
         if let Some(pings) = &mut self.pings {
             *pings += served.pings.unwrap_or_default();

@@ -3,10 +3,15 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Prints a result to standard output at once. A closed pipe does not end the task.
-pub(crate) fn print_result(result: &str) {
+/// Prints a result to standard output at once.
+///
+/// # Errors
+/// Why it was not written, such as a closed pipe.
+pub(crate) fn print_result(result: &str) -> io::Result<()> {
+    crate::check_stdout()?;
     let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{result}").and_then(|()| stdout.flush());
+    writeln!(stdout, "{result}")?;
+    stdout.flush()
 }
 
 /// Prints a notice to standard error.

@@ -1,5 +1,8 @@
 //! `rdmacm ping` with itself as the peer.
 
+use std::fs::File;
+use std::process::Stdio;
+
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
@@ -35,6 +38,20 @@ fn every_ping_comes_back(site: &Site) {
     let ended = server.finish();
     ended.assert_success();
     ended.assert_contains(": 20 pings");
+}
+
+/// It serves its client all the same.
+#[case]
+fn a_server_whose_result_is_not_written_has_failed(site: &Site) {
+    let (address, port) = (site.v4.to_string(), free_port().to_string());
+    let arguments = ["ping", "--listen", &address, "--port", &port];
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut server = Tool::rdmacm_on(&arguments, Stdio::null(), full);
+    server.wait_for("rdmacm: listening on ");
+    client(site, &port, &["--count", "3"])
+        .finish()
+        .assert_success();
+    check_failure(&server.finish(), "standard output: No space left");
 }
 
 #[case]

@@ -246,6 +246,30 @@ fn resolving_a_name_by_event_needs_no_command_of_the_kernel() {
     assert!(list[0].is_reachable(), "{list:?}");
 }
 
+/// Fails in the worst way.
+#[derive(Debug)]
+struct Panicking;
+
+impl Resolver for Panicking {
+    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+        panic!("as it should");
+    }
+}
+
+#[test]
+fn a_resolver_that_panics_leaves_an_event_and_an_error() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let directory = directory(&here).resolver(Panicking).acm(None);
+    for hints in [Hints::rc(), Hints::rc().deadline(Duration::from_secs(60))] {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let resolution = id.resolve_addrinfo(&directory, "storage-7", "7471", &hints);
+        let event = next(&channel);
+        assert_eq!(event.kind(), EventKind::AddrInfoError);
+        assert_eq!(resolution.unwrap().take(), Err(Error::LookupDied));
+    }
+}
+
 /// Knows one name.
 #[derive(Debug)]
 struct OneHost;
