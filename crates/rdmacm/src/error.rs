@@ -110,7 +110,8 @@ impl Error {
 
     /// The address that the stage is about, as far as it is known: the peer's; for
     /// [`Listen`](Stage::Listen), [`Accept`](Stage::Accept) and a datagram socket that is being
-    /// bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) that of the group.
+    /// bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) and
+    /// [`LeaveMulticast`](Stage::LeaveMulticast) that of the group.
     #[must_use]
     pub fn destination(&self) -> Option<core::CmAddr> {
         self.0.target.address()
@@ -172,6 +173,7 @@ impl Error {
             },
             Cause::Closed(reason) => reason.failure()?.raw_os_error(),
             Cause::Device { errno, .. } => *errno,
+            Cause::Name(error) => error.raw_os_error(),
             _ => None,
         }
     }

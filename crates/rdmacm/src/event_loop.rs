@@ -27,8 +27,6 @@ mod extensions;
 mod failure;
 mod handshakes;
 mod managed_id;
-#[cfg(feature = "verbs")]
-mod on_unwind;
 mod parked;
 mod parker;
 mod pending_events;
@@ -48,8 +46,6 @@ pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
 pub(crate) use extensions::Extensions;
 pub(crate) use handshakes::{HandshakeLimit, HandshakePermit};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
-#[cfg(feature = "verbs")]
-pub(crate) use on_unwind::on_unwind;
 pub(crate) use poll_slot::PollSlot;
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
 pub(crate) use spawn_blocking::spawn_blocking;

@@ -48,6 +48,7 @@ fn a_former_member_receives_nothing(site: &Site) {
     join(&leaves, 2);
     leaves.leave_multicast(group(2)).unwrap();
     let error = leaves.leave_multicast(group(2)).unwrap_err();
+    assert_eq!(error.destination(), Some(group(2)), "{error}");
     assert_eq!(error.stage(), Stage::LeaveMulticast);
     assert!(error.to_string().contains("not a member"), "{error}");
     sender.send_to(b"to members", &to).unwrap();

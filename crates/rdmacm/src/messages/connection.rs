@@ -2,8 +2,9 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdmacm_core::{AccessFlags, Deadline};
 use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
@@ -30,7 +31,12 @@ pub(crate) struct MessageConnection {
     established: Established,
     receive_slot: PollSlot,
     send_slot: PollSlot,
+    /// Whether waits end. The deadline is in the state, whose lock a message that has come spares.
+    has_deadline: AtomicBool,
 }
+
+/// How long after a device has gone the kernel may take to report that, at most.
+const REMOVAL_TIME: Duration = Duration::from_secs(10);
 
 impl MessageConnection {
     pub(crate) fn new(established: Established, queue_pair: Arc<MessageQueuePair>) -> Self {
@@ -41,6 +47,7 @@ impl MessageConnection {
             established,
             receive_slot: PollSlot::default(),
             send_slot: PollSlot::default(),
+            has_deadline: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +91,8 @@ impl MessageConnection {
     }
 
     pub(crate) fn set_deadline(&self, deadline: Deadline) {
+        let has_deadline = deadline != Deadline::Never;
+        self.has_deadline.store(has_deadline, Ordering::Relaxed);
         self.queue_pair.state().set_deadline(deadline);
     }
 
@@ -193,13 +202,16 @@ impl MessageConnection {
         if let Some(arrival) = queue_pair.may_have_arrivals().then(look).flatten() {
             return Some(Ok(Some(self.message(arrival))));
         }
-        let time = queue_pair.options().busy_poll;
+        // It begins with this call, so `receive` polls.
+        if self.has_deadline.load(Ordering::Relaxed) {
+            return None;
+        }
+        let arrival = self.receive_busily(self.busy_poll_time()).map(Ok);
         let arrival = if self.event_loop().is_blocking() {
-            let arrival = self.receive_busily(time.of_thread()).map(Ok);
-            arrival.or_else(|| self.sleep_on_thread())?
+            arrival.or_else(|| self.sleep_on_thread())
         } else {
-            Ok(self.receive_busily(time.of_task())?)
-        };
+            arrival
+        }?;
         let failed = |error: rdmacm_core::Error| {
             let attempt = self.attempt(Deadline::Never);
             self.fail(&attempt, Stage::Receive, error.into())
@@ -215,11 +227,27 @@ impl MessageConnection {
     /// orderly end of the connection.
     pub(crate) async fn receive(&self) -> Result<Option<Message>> {
         let attempt = self.transfer_attempt();
+        if let Some(limit) = attempt.time_limit() {
+            let arrival = self.receive_busily(self.busy_poll_time().min(limit));
+            if let Some(arrival) = arrival {
+                return Ok(Some(self.message(arrival)));
+            }
+        }
         let wait = MessageWait::new(self, Interest::Arrival, attempt.until);
         let mut wait = wait.after_look();
         let mut take = |state: &mut State, status| self.take_message(state, status);
         let received = std::future::poll_fn(|context| wait.poll(context, &mut take));
         self.received(&attempt, received.await)
+    }
+
+    /// How long a caller polls before it sleeps.
+    fn busy_poll_time(&self) -> Duration {
+        let time = self.queue_pair.options().busy_poll;
+        if self.event_loop().is_blocking() {
+            time.of_thread()
+        } else {
+            time.of_task()
+        }
     }
 
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
@@ -419,18 +447,26 @@ impl MessageConnection {
             Status::Closed(Cause::Request(request)) => {
                 Some(Ok(CloseReason::with_failed_request(None, request)))
             }
-            Status::Closed(cause @ Cause::Device { .. }) => {
-                // If the device is gone, the event that says so follows.
-                match (self.id().queue().close_reason(), is_gone(&cause)) {
-                    (Some(reason), true) => Some(Ok(reason)),
-                    (None, true) => None,
-                    (_, false) => Some(Err(cause)),
-                }
-            }
             Status::Closed(Cause::Stopped) | Status::Open | Status::Failing => None,
             Status::Closed(cause) => Some(Err(cause)),
         });
-        closed.await?
+        match closed.await? {
+            Err(cause) if is_gone(&cause) => self.wait_removed(attempt, cause).await,
+            closed => closed,
+        }
+    }
+
+    /// Waits for the event that the device was removed, for a while: the program may have closed
+    /// its context instead, or inherited it.
+    async fn wait_removed(&self, attempt: &Attempt, gone: Cause) -> Result<CloseReason, Cause> {
+        if self.queue_pair.device().context().is_in_child() {
+            return Err(gone);
+        }
+        let until = attempt.end_within(Some(REMOVAL_TIME));
+        let mut wait = MessageWait::new(self, Interest::Closed, until);
+        let mut take = |_: &mut State, _| self.id().queue().close_reason();
+        let closed = std::future::poll_fn(|context| wait.poll(context, &mut take)).await;
+        closed.map_err(|passed| if attempt.has_passed() { passed } else { gone })
     }
 
     /// Waits until everything that was sent has arrived, disconnects, and waits until the
@@ -440,8 +476,9 @@ impl MessageConnection {
         let flushed = self.flush_in(&attempt, Stage::Close).await;
         self.stop();
         flushed?;
-        // Without the device there is no peer to disconnect from.
-        if self.queue_pair.device().is_gone() {
+        // Without the device there is no peer to disconnect from. A child is refused.
+        let device = self.queue_pair.device();
+        if device.is_gone() && !device.context().is_in_child() {
             return Ok(());
         }
         self.established.close(&attempt).await

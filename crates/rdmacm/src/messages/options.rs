@@ -119,7 +119,8 @@ impl MessageOptions {
     /// A task that polls keeps other tasks of the same thread waiting. Choose a time for tasks only
     /// if their peers reply within it and few connections share the thread; it should be no longer
     /// than a task may run without awaiting, 10 to 100 µs on most runtimes. Only `receive` polls,
-    /// `poll_receive` does not. Keep-alives are not sent meanwhile.
+    /// `poll_receive` does not, and no longer than its deadline. Keep-alives are not sent meanwhile,
+    /// and events are not read.
     #[must_use]
     #[doc(alias = "SO_BUSY_POLL")]
     pub fn busy_poll(mut self, time: Duration) -> Self {

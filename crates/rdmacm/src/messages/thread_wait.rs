@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rdmacm_core::Result;
+use scopeguard::ScopeGuard;
 
 use super::connection::MessageConnection;
 use super::state::Arrival;
 use super::waiters::Interest;
-use crate::event_loop::on_unwind;
 
 impl MessageConnection {
     /// The next message that comes while the caller polls, before it sleeps.
@@ -37,9 +37,10 @@ impl MessageConnection {
                 event_loop.keep_thread(thread);
                 return arrival.map(Ok);
             }
-            let leaves = on_unwind(|| queue_pair.deregister(Interest::Arrival, key));
+            // A caller's queue pair may panic while its thread reads events.
+            let leaves = scopeguard::guard((), |()| queue_pair.deregister(Interest::Arrival, key));
             event_loop.park(&thread, failures);
-            leaves.defuse();
+            ScopeGuard::into_inner(leaves);
             let arrival = queue_pair.next_arrival_of(key, thread, event_loop);
             if arrival.is_some() {
                 return arrival.map(Ok);

@@ -60,14 +60,21 @@ impl MessageConnection {
     /// Posts a transfer, once there is room for it.
     pub(crate) async fn start<B: RegisteredBuffer>(
         &self,
+        transfer: NewTransfer<B>,
+    ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
+        self.start_in(&self.transfer_attempt(), transfer).await
+    }
+
+    async fn start_in<B: RegisteredBuffer>(
+        &self,
+        attempt: &Attempt,
         mut transfer: NewTransfer<B>,
     ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
-        let attempt = self.transfer_attempt();
         loop {
-            let reserved = self.wait(&attempt, Interest::Room, reserve_request);
+            let reserved = self.wait(attempt, Interest::Room, reserve_request);
             let reserved = reserved.await.and_then(|reserved| reserved);
             if let Err(cause) = reserved {
-                return Err(self.refused(&attempt, cause, transfer));
+                return Err(self.refused(attempt, cause, transfer));
             }
             let refused = match self.post(transfer) {
                 Ok(started) => return Ok(started),
@@ -75,7 +82,7 @@ impl MessageConnection {
             };
             transfer = refused.transfer;
             if let Some(cause) = refused.cause {
-                return Err(self.refused(&attempt, cause, transfer));
+                return Err(self.refused(attempt, cause, transfer));
             }
         }
     }
@@ -183,11 +190,15 @@ impl MessageConnection {
         &self,
         transfer: NewTransfer<B>,
     ) -> Result<B, TransferError<B>> {
-        let started = match self.start_now(transfer) {
-            Ok(started) => started?,
-            Err(transfer) => self.start(transfer).await?,
-        };
-        started.finish().await
+        match self.start_now(transfer) {
+            Ok(started) => started?.finish().await,
+            Err(transfer) => {
+                // One deadline is for both waits.
+                let attempt = self.transfer_attempt();
+                let started = self.start_in(&attempt, transfer).await?;
+                started.finish_in(&attempt).await
+            }
+        }
     }
 
     async fn completed<B: RegisteredBuffer>(
@@ -250,17 +261,21 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
     }
 
     /// Waits until the request completes, and returns its memory.
-    pub(crate) async fn finish(mut self) -> Result<B, TransferError<B>> {
+    pub(crate) async fn finish(self) -> Result<B, TransferError<B>> {
+        let attempt = self.connection.transfer_attempt();
+        self.finish_in(&attempt).await
+    }
+
+    async fn finish_in(mut self, attempt: &Attempt) -> Result<B, TransferError<B>> {
         let Self {
             connection,
             stage,
             work,
             ..
         } = self;
-        let attempt = connection.transfer_attempt();
         let interest = Interest::Completion(work);
         let context = connection.queue_pair().device().context();
-        let completed = connection.wait(&attempt, interest, |state, status| {
+        let completed = connection.wait(attempt, interest, |state, status| {
             match (state.take_completed(work), status) {
                 (Some(completed), _) => Some(Ok(completed)),
                 // Its requests complete in the parent only.
@@ -271,10 +286,10 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
         match completed.await.and_then(|completed| completed) {
             Ok(completed) => {
                 self.is_over = true;
-                connection.completed(&attempt, stage, completed).await
+                connection.completed(attempt, stage, completed).await
             }
             Err(cause) => {
-                let error = connection.fail(&attempt, stage, cause);
+                let error = connection.fail(attempt, stage, cause);
                 Err(TransferError::new(error, None))
             }
         }

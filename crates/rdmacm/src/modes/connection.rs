@@ -416,7 +416,7 @@ impl Connection {
 
     waits! {
         /// Reads from memory that the peer exposes, as many bytes as the buffer has. On siw, do not
-        /// read fewer than 64 bytes across a page boundary of the peer's memory, nor none: siw
+        /// read 32 bytes or fewer across a page boundary of the peer's memory, nor none: siw
         /// returns wrong bytes, or closes the connection
         /// ([`SendOperation::Read`](rdmacm_verbs::SendOperation::Read)).
         blocking {

@@ -172,8 +172,9 @@ impl DatagramSocket {
     /// a member afterwards.
     #[doc(alias = "rdma_leave_multicast", alias = "ibv_detach_mcast")]
     pub fn leave_multicast(&self, group: impl Into<CmAddr>) -> Result<()> {
-        let attempt = self.socket.attempt(Deadline::Never);
-        self.socket.leave_group(&attempt, group.into())
+        let group = group.into();
+        let attempt = self.socket.attempt(Deadline::Never).at_address(group);
+        self.socket.leave_group(&attempt, group)
     }
 
     async fn resolve_from_here(&self, peer: PeerAddr, deadline: Deadline) -> Result<DatagramPeer> {

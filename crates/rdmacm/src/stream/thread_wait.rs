@@ -2,11 +2,12 @@
 
 use std::io::IoSliceMut;
 
+use scopeguard::ScopeGuard;
+
 use super::connection::StreamConnection;
 use super::receive_state::Reading;
 use super::status::StreamInterest;
 use crate::error::Result;
-use crate::event_loop::on_unwind;
 use crate::stage::Stage;
 
 impl StreamConnection {
@@ -35,9 +36,12 @@ impl StreamConnection {
                     return read;
                 }
             }
-            let leaves = on_unwind(|| queue_pair.deregister(StreamInterest::Readable, key));
+            // A caller's queue pair may panic while its thread reads events.
+            let leaves = scopeguard::guard((), |()| {
+                queue_pair.deregister(StreamInterest::Readable, key);
+            });
             event_loop.park(&thread, failures);
-            leaves.defuse();
+            ScopeGuard::into_inner(leaves);
             queue_pair.withdraw_thread(key, thread, event_loop);
             let read = self.try_read(reading, into);
             if read.is_some() {

@@ -103,6 +103,24 @@ fn a_transfer_without_room_returns_its_memory() {
 }
 
 #[test]
+fn one_deadline_is_for_the_wait_for_room_and_the_transfer() {
+    for hosts in Hosts::each() {
+        let options = MessageOptions::new().sends(1);
+        let (near, far) = hosts.connect_with(options.clone(), options);
+        let region = far.expose(8, ALL).unwrap();
+        // A read takes two seconds.
+        hosts.fabric.set_delay(SECOND);
+        let first = near.start_read(near.allocate(8).unwrap(), region.remote());
+        near.set_deadline(3 * SECOND);
+        let failed = near.read(near.allocate(8).unwrap(), region.remote());
+        let error = failed.unwrap_err().error;
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        assert_eq!(error.elapsed(), 3 * SECOND);
+        first.unwrap().wait().unwrap();
+    }
+}
+
+#[test]
 fn a_closed_connection_returns_the_memory() {
     for hosts in Hosts::each() {
         let (near, far) = hosts.connect();

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::core::Transport;
-use rdmacm::{Cause, MessageOptions};
+use rdmacm::{Cause, MessageOptions, Stage};
 
 use super::{Hosts, SECOND, node};
 use crate::queue_pair::QueuePairs;
@@ -40,18 +40,47 @@ fn each_message_is_received_once() {
 fn a_wait_ends_at_its_deadline_while_others_go_on() {
     for hosts in Hosts::each() {
         let (near, far) = hosts.connect();
-        far.set_deadline(5 * SECOND);
+        let (other_near, other_far) = hosts.connect();
+        other_far.set_deadline(5 * SECOND);
         thread::scope(|scope| {
-            let short = scope.spawn(|| far.receive().unwrap_err());
-            let error = short.join().unwrap();
-            assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-            assert_eq!(error.elapsed(), 5 * SECOND);
-            far.set_deadline(None);
             let long = scope.spawn(|| far.receive().unwrap().unwrap().to_vec());
+            // The clock moves once both sleep: from the second wait on the other thread leads.
+            for _ in 0..3 {
+                let error = other_far.receive().unwrap_err();
+                assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+                assert_eq!(error.elapsed(), 5 * SECOND);
+            }
             near.send(b"at last").unwrap();
             assert_eq!(long.join().unwrap(), b"at last");
         });
+        drop(other_near);
     }
+}
+
+/// By the clock of the machine, unlike its deadline.
+#[test]
+fn a_caller_polls_no_longer_than_its_deadline() {
+    let long = Duration::from_secs(3_600);
+    for hosts in Hosts::each() {
+        let polling = MessageOptions::new().busy_poll(long);
+        let (_near, far) = hosts.connect_with(MessageOptions::new(), polling);
+        for deadline in [Duration::ZERO, Duration::from_millis(5)] {
+            far.set_deadline(deadline);
+            let error = far.receive().unwrap_err();
+            assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_connection_whose_context_was_closed_reports_that() {
+    // On iWARP the connection ends with the queue pair.
+    let hosts = Hosts::roce();
+    let (near, _far) = hosts.connect();
+    near.protection_domain().context().close();
+    let error = near.closed(None).unwrap_err();
+    assert_eq!(error.stage(), Stage::Closed);
+    assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
 }
 
 #[test]
