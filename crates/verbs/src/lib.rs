@@ -25,8 +25,9 @@
 //!   device's status and its meaning.
 //! * The kernel compares the caller's credentials with those of the open: after `setuid` or
 //!   `capset` every command fails with `EACCES`, also destroying. Open the context
-//!   afterwards. Memory that a device may still use for that reason is kept until the
-//!   context is closed. In a forked child the context counts as closed: commands fail with
+//!   afterwards. Memory that a device may still use for that reason is freed with the last
+//!   handle of the context if the thread that closes it may destroy the queue pairs, and never
+//!   otherwise. In a forked child the context counts as closed: commands fail with
 //!   [`Error::Gone`].
 //!
 //! # A message

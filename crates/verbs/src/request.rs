@@ -40,7 +40,7 @@ pub enum SendOperation {
     WriteWithImmediate(RemoteMemory, u32),
     /// Reads from the peer's memory.
     ///
-    /// siw (Linux 6.1 to 7.3) returns wrong bytes for a read of fewer than 64 bytes that cross
+    /// siw (Linux 6.1 to 7.3) returns wrong bytes for a read of 32 bytes or fewer that cross
     /// a page boundary of the peer (`siw_try_1seg`). While it is sending, it answers an empty
     /// read with its last message (`siw_activate_tx`), which closes the connection. Use an empty
     /// write instead of an empty read.

@@ -59,7 +59,7 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         }
         Operation::Register { .. } => register_cause(errno),
         Operation::ChangeAccess => (errno == libc::EOPNOTSUPP).then_some(
-            "the driver cannot change a registration: siw never can, rxe from Linux 6.4 on",
+            "the driver cannot change a registration: siw never can, rxe from Linux 6.5 on",
         ),
         Operation::Send => (errno == libc::EINVAL || errno == libc::ENOTCONN)
             .then_some("the queue pair is not connected: not ready to send yet, or disconnected"),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use parking_lot::Mutex;
 use rdmacm_abi::AccessFlags;
 use rdmacm_abi::uverbs::{DeregMr, RegMr, ReregFlags, ReregMr};
 
@@ -21,6 +22,8 @@ pub(super) struct Registration {
     local_key: AtomicU32,
     remote_key: AtomicU32,
     access: AtomicU32,
+    /// Held while the kernel changes the three.
+    changing: Mutex<()>,
 }
 
 impl Registration {
@@ -49,6 +52,7 @@ impl Registration {
             local_key: AtomicU32::new(answer.lkey),
             remote_key: AtomicU32::new(answer.rkey),
             access: AtomicU32::new(access.bits()),
+            changing: Mutex::new(()),
         })
     }
 
@@ -90,6 +94,8 @@ impl Registration {
             access,
         };
         let uverbs = self.domain.context().uverbs();
+        // What is stored is what the kernel has done last.
+        let _changing = self.changing.lock();
         let answer = uverbs.ask(Operation::ChangeAccess, &request)?;
         self.local_key.store(answer.lkey, Ordering::Release);
         self.remote_key.store(answer.rkey, Ordering::Release);

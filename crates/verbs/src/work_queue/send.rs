@@ -432,6 +432,11 @@ impl SendQueue {
     /// rxe's would wait forever.
     #[cold]
     fn check_reads(&self) -> Result<()> {
+        // A reset waits for this, so that what it forgets is not noted afterwards.
+        let _posting = self.state.lock();
+        if !self.parts.qp_status.is_ready() {
+            return Err(invalid(self.why_not_ready()));
+        }
         let uverbs = self.parts.domain.context().uverbs();
         let provider = uverbs.provider();
         let queryable = provider.queryable_attributes();
