@@ -62,11 +62,16 @@ impl Node {
             /// Call it within the runtime; elsewhere it fails with
             /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always:
             /// then use [`options`](Self::options) with a runtime.
+            ///
+            /// # Panics
+            /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls with a
+            /// deadline panic.
         }
         both {
             ///
             /// # Errors
-            /// [`Stage::Open`]: the device cannot be opened, or its descriptor cannot be watched.
+            /// [`Stage::Open`]: `/dev/infiniband/rdma_cm` cannot be opened, or its descriptor cannot
+            /// be watched.
         }
         pub fn open() -> Result<Self> {
             Self::options().open()
