@@ -535,8 +535,8 @@ impl Connection {
             &self,
             buffer: B
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            let transfer = self.start_now(NewTransfer::send(buffer));
-            self.inner.event_loop() => self.start(transfer)
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::send(buffer));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
         }
     }
 
@@ -553,8 +553,8 @@ impl Connection {
             into: B,
             from: RemoteMemory
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            let transfer = self.start_now(NewTransfer::read(into, from));
-            self.inner.event_loop() => self.start(transfer)
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::read(into, from));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
         }
     }
 
@@ -568,8 +568,8 @@ impl Connection {
             from: B,
             to: RemoteMemory
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            let transfer = self.start_now(NewTransfer::write(from, to));
-            self.inner.event_loop() => self.start(transfer)
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::write(from, to));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
         }
     }
 

@@ -3,10 +3,10 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use rdmacm_core::Deadline;
-use rdmacm_verbs::RemoteMemory;
+use rdmacm_core::{AccessFlags, Deadline};
+use rdmacm_verbs::{Buffer, RemoteAccessRegion, RemoteMemory};
 
-use super::Connection;
+use super::{Connection, Transfer};
 use crate::close_reason::CloseReason;
 use crate::error::Result;
 use crate::messages::{Message, MessageConnection, NewTransfer, RegisteredBuffer, TransferError};
@@ -95,6 +95,27 @@ impl SendHalf {
         }
     }
 
+    /// As [`Connection::allocate`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::allocate`].
+    pub fn allocate(&self, length: usize) -> Result<Buffer> {
+        self.inner.allocate(length)
+    }
+
+    /// As [`Connection::expose`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::expose`].
+    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
+        self.inner.expose(length, access)
+    }
+
+    /// As [`Connection::set_deadline`], for both halves.
+    pub fn set_deadline(&self, deadline: impl Into<Deadline>) {
+        self.inner.set_deadline(deadline.into());
+    }
+
     /// As [`Connection::try_send`].
     ///
     /// # Errors
@@ -170,6 +191,50 @@ impl SendHalf {
             to: RemoteMemory
         ) -> Result<B, TransferError<B>> {
             self.inner.event_loop() => self.inner.transfer(NewTransfer::write(from, to))
+        }
+    }
+
+    waits! {
+        /// As [`Connection::start_send`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::start_send`].
+        pub fn start_send<B: RegisteredBuffer>(
+            &self,
+            buffer: B
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::send(buffer));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::start_read`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::start_read`].
+        pub fn start_read<B: RegisteredBuffer>(
+            &self,
+            into: B,
+            from: RemoteMemory
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::read(into, from));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::start_write`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::start_write`].
+        pub fn start_write<B: RegisteredBuffer>(
+            &self,
+            from: B,
+            to: RemoteMemory
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            let transfer = Transfer::start_now(&self.inner, NewTransfer::write(from, to));
+            self.inner.event_loop() => Transfer::start(&self.inner, transfer)
         }
     }
 

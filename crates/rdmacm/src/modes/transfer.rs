@@ -1,7 +1,8 @@
 //! A transfer that is in flight.
 
-use super::Connection;
-use crate::messages::{NewTransfer, RegisteredBuffer, StartedTransfer, TransferError};
+use crate::messages::{
+    MessageConnection, NewTransfer, RegisteredBuffer, StartedTransfer, TransferError,
+};
 
 by_mode! {
     /// A transfer that is in flight: a message, a read or a write that was posted, and its
@@ -57,8 +58,22 @@ by_mode! {
 }
 
 impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
-    pub(super) fn new(started: StartedTransfer<'connection, B>) -> Self {
-        Self { started }
+    /// Posts a transfer if there is room for it now.
+    pub(super) fn start_now(
+        connection: &'connection MessageConnection,
+        transfer: NewTransfer<B>,
+    ) -> Result<Result<Self, TransferError<B>>, NewTransfer<B>> {
+        let started = connection.start_now(transfer)?;
+        Ok(started.map(|started| Self { started }))
+    }
+
+    /// Posts a transfer once there is room for it.
+    pub(super) async fn start(
+        connection: &'connection MessageConnection,
+        transfer: NewTransfer<B>,
+    ) -> Result<Self, TransferError<B>> {
+        let started = connection.start(transfer).await?;
+        Ok(Self { started })
     }
 
     /// Whether it is done, so that [`wait`](Self::wait) returns at once after a success.
@@ -76,24 +91,5 @@ impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
             let started = self.started.finish_now();
             started.event_loop() => started.finish()
         }
-    }
-}
-
-impl Connection {
-    /// Posts a transfer if there is room for it now.
-    pub(super) fn start_now<B: RegisteredBuffer>(
-        &self,
-        transfer: NewTransfer<B>,
-    ) -> Result<Result<Transfer<'_, B>, TransferError<B>>, NewTransfer<B>> {
-        let started = self.inner.start_now(transfer)?;
-        Ok(started.map(Transfer::new))
-    }
-
-    /// Posts a transfer once there is room for it.
-    pub(super) async fn start<B: RegisteredBuffer>(
-        &self,
-        transfer: NewTransfer<B>,
-    ) -> Result<Transfer<'_, B>, TransferError<B>> {
-        self.inner.start(transfer).await.map(Transfer::new)
     }
 }

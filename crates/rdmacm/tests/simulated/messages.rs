@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rdmacm::core::AccessFlags;
 use rdmacm::{Connection, Connector, Listener, MessageOptions, Node, NodeOptions};
 use rdmacm_sim::{Fabric, Host, VerbsObjects};
 
@@ -27,6 +28,10 @@ mod waiting;
 mod work_requests;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// What a peer may do with memory.
+const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
+    .union(AccessFlags::REMOTE_READ)
+    .union(AccessFlags::REMOTE_WRITE);
 /// How long a test may take by the machine's clock, whatever it simulates.
 const REAL_LIMIT: Duration = Duration::from_secs(20);
 

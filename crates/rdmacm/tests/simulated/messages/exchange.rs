@@ -7,7 +7,7 @@ use rdmacm::core::ConnParam;
 use rdmacm::verbs::WcStatus;
 use rdmacm::{CLOSE_DEADLINE, Cause, Connection, MessageOptions};
 
-use super::{Hosts, SECOND};
+use super::{ALL, Hosts, SECOND};
 
 #[test]
 fn messages_are_exchanged() {
@@ -268,6 +268,17 @@ fn halves_send_and_receive_on_their_own() {
                 send.send(b"to and fro").unwrap();
             }
             let receive = receiving.join().unwrap();
+            let region = far.expose(8, ALL).unwrap();
+            send.set_deadline(CLOSE_DEADLINE);
+            let [first, second] = [1, 2].map(|byte| {
+                let mut buffer = send.allocate(4).unwrap();
+                buffer.fill(byte);
+                buffer
+            });
+            let writing = send.start_write(first, region.remote()).unwrap();
+            let reading = send.start_read(second, region.remote()).unwrap();
+            writing.wait().unwrap();
+            assert_eq!(reading.wait().unwrap()[..], [1; 4]);
             let near = send.reunite(receive).unwrap();
             near.close(CLOSE_DEADLINE).unwrap();
             echo.join().unwrap();

@@ -6,21 +6,16 @@ use rdmacm::core::{AccessFlags, ConnParam};
 use rdmacm::verbs::{RemoteMemory, WcStatus};
 use rdmacm::{Cause, Connector, Listener, MessageOptions, Stage};
 
-use super::{Hosts, SECOND, node};
+use super::{ALL, Hosts, SECOND, node};
 use crate::hosts::with_two_devices;
 
 const OTHER_PORT: u16 = 7472;
-const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
-    .union(AccessFlags::REMOTE_READ)
-    .union(AccessFlags::REMOTE_WRITE);
 
 #[test]
 fn memory_is_read_and_written() {
     for hosts in Hosts::each() {
         let (near, far) = hosts.connect();
-        let access =
-            AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
-        let region = far.expose(16, access).unwrap();
+        let region = far.expose(16, ALL).unwrap();
         region.write(0, b"to be read");
         let buffer = near.allocate(10).unwrap();
         let buffer = near

@@ -1,13 +1,8 @@
 //! Transfers that are posted now and waited for later.
 
-use rdmacm::core::AccessFlags;
 use rdmacm::{Cause, MessageOptions, Stage};
 
-use super::{Hosts, SECOND};
-
-const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
-    .union(AccessFlags::REMOTE_READ)
-    .union(AccessFlags::REMOTE_WRITE);
+use super::{ALL, Hosts, SECOND};
 
 #[test]
 fn transfers_of_all_kinds_are_in_flight_at_once() {
