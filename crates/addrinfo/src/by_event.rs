@@ -68,14 +68,7 @@ pub trait ResolveAddrInfo {
 pub struct AddrInfoResolution(Resolution);
 
 /// A result that a thread of the directory leaves for the caller.
-#[derive(Clone, Debug, Default)]
-struct SharedResult(Arc<Mutex<Option<Result<Vec<AddrInfo>>>>>);
-
-impl SharedResult {
-    fn set(&self, result: Result<Vec<AddrInfo>>) {
-        *self.0.lock() = Some(result);
-    }
-}
+type SharedResult = Arc<Mutex<Option<Result<Vec<AddrInfo>>>>>;
 
 #[derive(Debug)]
 enum Resolution {
@@ -94,7 +87,7 @@ impl AddrInfoResolution {
     #[doc(alias = "rdma_query_addrinfo")]
     pub fn take(&mut self) -> Result<Vec<AddrInfo>> {
         let result = match &self.0 {
-            Resolution::Names(result) => result.0.lock().take(),
+            Resolution::Names(result) => result.lock().take(),
             Resolution::Service(service) => service.records(),
             Resolution::Taken => None,
         };
@@ -130,18 +123,20 @@ impl ResolveAddrInfo for IdHandle {
         // Sent once the thread runs, so that a failed spawn can cancel it.
         let (sender, receiver) = sync_channel::<PendingResolution>(1);
         let result = SharedResult::default();
-        let shared = result.clone();
+        let shared = Arc::clone(&result);
         let work = move || {
             let Ok(pending) = receiver.recv() else { return };
-            // The caller's resolver may panic on this thread; the event comes all the same.
-            let died = scopeguard::guard(shared, |shared| shared.set(Err(Error::LookupDied)));
+            let finish = |found: Result<Vec<AddrInfo>>| {
+                // Released before the event is visible.
+                drop(permit);
+                let status = found.as_ref().err().map_or(0, |error| -errno(error));
+                *shared.lock() = Some(found);
+                pending.finish(status);
+            };
+            // The caller's resolver may panic on this thread.
+            let died = scopeguard::guard(finish, |finish| finish(Err(Error::LookupDied)));
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
-            let shared = ScopeGuard::into_inner(died);
-            // Released before the event is visible.
-            drop(permit);
-            let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            shared.set(found);
-            pending.finish(status);
+            ScopeGuard::into_inner(died)(found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {

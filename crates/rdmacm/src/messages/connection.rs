@@ -91,7 +91,7 @@ impl MessageConnection {
     }
 
     pub(crate) fn set_deadline(&self, deadline: Deadline) {
-        let has_deadline = deadline != Deadline::Never;
+        let has_deadline = deadline.until(self.event_loop().now()).is_some();
         self.has_deadline.store(has_deadline, Ordering::Relaxed);
         self.queue_pair.state().set_deadline(deadline);
     }
@@ -462,11 +462,14 @@ impl MessageConnection {
         if self.queue_pair.device().context().is_in_child() {
             return Err(gone);
         }
-        let until = attempt.end_within(Some(REMOVAL_TIME));
+        let failed_at = self.queue_pair.state().failed_at();
+        let end = failed_at.and_then(|failed_at| failed_at.checked_add(REMOVAL_TIME));
+        let until = [attempt.until, end].into_iter().flatten().min();
         let mut wait = MessageWait::new(self, Interest::Closed, until);
         let mut take = |_: &mut State, _| self.id().queue().close_reason();
         let closed = std::future::poll_fn(|context| wait.poll(context, &mut take)).await;
-        closed.map_err(|passed| if attempt.has_passed() { passed } else { gone })
+        let is_over = end.is_none_or(|end| self.event_loop().now() >= end);
+        closed.map_err(|failed| if is_over { gone } else { failed })
     }
 
     /// Waits until everything that was sent has arrived, disconnects, and waits until the

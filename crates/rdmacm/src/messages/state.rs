@@ -444,6 +444,11 @@ impl State {
         Some((failure, self.is_final))
     }
 
+    /// When a caller first learned of the failure.
+    pub(super) fn failed_at(&self) -> Option<Instant> {
+        self.failed_at
+    }
+
     /// How long to wait for the event that the peer has disconnected, if that is awaited.
     pub(super) fn disconnect_wait(&self, now: Instant) -> Option<Instant> {
         let wait = self.failure.as_ref()?.disconnect_wait();

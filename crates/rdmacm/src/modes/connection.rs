@@ -608,7 +608,8 @@ impl Connection {
             ///
             /// # Errors
             /// [`Cause::Deadline`]: it is still open. [`Cause::Device`]: the device refused, and
-            /// the connection is closed.
+            /// the connection is closed; up to ten seconds late if the program has closed the
+            /// device's context.
         }
         pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
             self.inner.event_loop() => self.inner.closed(deadline.into())

@@ -94,6 +94,10 @@ impl Registration {
             access,
         };
         let uverbs = self.domain.context().uverbs();
+        // A thread of the parent may have held the lock at the fork.
+        if uverbs.is_in_child() {
+            return Err(uverbs.gone());
+        }
         // What is stored is what the kernel has done last.
         let _changing = self.changing.lock();
         let answer = uverbs.ask(Operation::ChangeAccess, &request)?;

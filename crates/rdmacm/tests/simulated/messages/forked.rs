@@ -1,6 +1,6 @@
 //! What a forked child does with what it has inherited.
 
-use rdmacm::{Cause, Error};
+use rdmacm::{CLOSE_DEADLINE, Cause, Error};
 
 use super::Hosts;
 use crate::forked::in_child;
@@ -16,6 +16,20 @@ fn a_child_that_drops_a_connection_leaves_that_of_its_parent_alone() {
         client.send(b"still here").unwrap();
         let message = server.receive().unwrap().unwrap();
         assert_eq!(*message, *b"still here");
+    }
+}
+
+#[test]
+fn a_child_neither_closes_a_connection_of_its_parent_nor_waits_for_its_end() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        in_child(|| {
+            let error = client.closed(None).unwrap_err();
+            assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
+            client.close(CLOSE_DEADLINE).unwrap_err();
+        });
+        client.send(b"still here").unwrap();
+        assert_eq!(*server.receive().unwrap().unwrap(), *b"still here");
     }
 }
 
