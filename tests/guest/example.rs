@@ -81,7 +81,7 @@ fn many_reads_are_under_way(site: &Site) {
     );
 }
 
-#[case]
+#[case(alone)]
 fn deadlines_are_kept(site: &Site) {
     let text = printed("deadlines", &[&address(site)]);
     assert_eq!(
@@ -124,12 +124,12 @@ fn an_event_loop_of_poll_resolves_a_route(site: &Site) {
     assert_eq!(text, format!("via {}\n", site.device));
 }
 
-#[case(needs(Datagrams))]
+#[case(alone, needs(Datagrams))]
 fn datagrams_reach_a_peer(site: &Site) {
     assert_eq!(printed("datagrams", &[&address(site)]), "ping\n");
 }
 
-#[case(needs(Datagrams))]
+#[case(alone, needs(Datagrams))]
 fn a_group_receives_datagrams(site: &Site) {
     assert_eq!(
         printed("multicast", &[&site.v4.to_string()]),

@@ -1,7 +1,8 @@
 //! Byte streams.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::net::{IpAddr, Shutdown};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -93,6 +94,21 @@ impl Pair {
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
         }
     }
+}
+
+/// Accepts a peer of another process, which may have failed and never come.
+pub(crate) fn accept(listener: &RdmaListener) -> (RdmaStream, SocketAddr) {
+    let (accepted, is_accepted) = channel::<()>();
+    let stop = listener.stop_handle();
+    let limit = thread::spawn(move || {
+        if is_accepted.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            stop.stop();
+        }
+    });
+    let peer = listener.accept();
+    drop(accepted);
+    limit.join().unwrap();
+    peer.unwrap()
 }
 
 /// A server of librdmacm on a port of this host, and a stream to it. It is started by a function

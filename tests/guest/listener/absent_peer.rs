@@ -8,7 +8,7 @@ use rdmacm::core::{CmAddr, ConnParam, Gid, PathData};
 use rdmacm::tokio::{Listener, RdmaListener};
 use rdmacm_tests::{PATIENCE, Site, free_qp_number};
 use rdmacm_tests_macros::case;
-use tokio::time::{interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::connector::asynchronous::on_one_thread;
 
@@ -26,14 +26,13 @@ fn ask(site: &Site, address: CmAddr, host: Ipv6Addr, private_data: &[u8]) -> imp
     (channel, id)
 }
 
-/// How long the runtime's only thread was busy at most, without end.
-async fn watch(longest: &mut Duration) {
+/// Counts how often the runtime's only thread was free, without end.
+async fn watch(count: &mut u32) {
     let mut ticks = interval(Duration::from_millis(5));
-    let mut last = Instant::now();
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        *longest = last.elapsed().max(*longest);
-        last = Instant::now();
+        *count += 1;
     }
 }
 
@@ -58,16 +57,17 @@ fn asks_in_vain(site: &Site, address: CmAddr, host: Ipv6Addr) {
         let port = listener.local_addr().port();
         let _asking = ask(site, address.with_port(port), host, b"");
         let incoming = listener.accept(PATIENCE).await.unwrap();
-        let mut longest = Duration::ZERO;
+        let mut count = 0;
         let accepted = tokio::select! {
             accepted = incoming.accept() => accepted,
-            () = watch(&mut longest) => unreachable!("it never ends"),
+            () = watch(&mut count) => unreachable!("it never ends"),
         };
         let error = accepted.unwrap_err();
         assert_eq!(error.stage(), Stage::Establish);
         assert!(error.is_unreachable(), "{error}");
         assert!(error.elapsed() >= SLEEP, "{error}");
-        assert!(longest < SLEEP, "{longest:?}");
+        // Twice or so if the thread slept.
+        assert!(count >= 10, "{count}");
     });
 }
 

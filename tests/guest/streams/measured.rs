@@ -10,7 +10,7 @@ use rdmacm_tests_macros::case;
 
 use super::rsocket_calls::{least_release_without_inline, start};
 use super::rstream::{Counter, expect_end};
-use super::to_c_server;
+use super::{accept, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -114,7 +114,7 @@ fn rstream(site: &Site, rdma_core: RdmaCore, port: u16, role: &str) -> Tool {
 }
 
 fn accepted(listener: &RdmaListener) -> RdmaStream {
-    let (stream, _) = listener.accept().unwrap();
+    let (stream, _) = accept(listener);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     stream

@@ -8,7 +8,7 @@ use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_tests_macros::case;
 
-use super::{bytes, to_c_server};
+use super::{accept, bytes, to_c_server};
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
 use crate::command::cat;
@@ -107,7 +107,7 @@ fn from_client(site: &Site, rdma_core: RdmaCore) {
     let listener = RdmaListener::new(listener, StreamOptions::new());
     let to = format!("{}:its-name", site.v4);
     let client = Tool::start_with(rdma_core, "rcopy", &[&source, &to, "-p", &port]);
-    let (mut stream, _) = listener.accept().unwrap();
+    let (mut stream, _) = accept(&listener);
     patient(&stream);
 
     let mut name = vec![0; expect(&stream, OPEN)];

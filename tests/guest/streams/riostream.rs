@@ -10,6 +10,7 @@ use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::RemoteAccessRegion;
 
+use super::accept;
 use super::rstream::{Counter, Test};
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -125,7 +126,7 @@ fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
     hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, StreamOptions::new().map_entries(1));
     let client = test.start(rdma_core, port, &["-s", &site.v4.to_string()]);
-    let (stream, _) = listener.accept().unwrap();
+    let (stream, _) = accept(&listener);
     Side::new(test, &stream).unwrap().run(false);
     Test::check(&client.finish());
 }

@@ -3,14 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::rstream::{Test, expect_end};
-use super::{bytes, inline, to_c_server};
+use super::{accept, bytes, inline, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
@@ -99,7 +99,7 @@ pub(super) fn client_with(
     options: StreamOptions,
 ) -> (Tool, RdmaStream) {
     let (client, listener) = start(site, rdma_core, command, numbers, options);
-    let (stream, _) = listener.accept().unwrap();
+    let (stream, _) = accept(&listener);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     (client, stream)
@@ -152,13 +152,17 @@ fn closing_clients_are_acknowledged(site: &Site) {
         // As much memory as may be locked.
         let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
         let (client, listener) = start(site, rdma_core, "closes", &[STREAMS], small);
-        thread::scope(|scope| {
+        let start = thread::scope(|scope| {
             for _ in 0..STREAMS {
-                let (stream, _) = listener.accept().unwrap();
+                let (stream, _) = accept(&listener);
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 scope.spawn(move || expect_end(site, &stream));
             }
+            Instant::now()
         });
-        client.finish_within(SECOND * 15).assert_success();
+        client.finish().assert_success();
+        let elapsed = start.elapsed();
+        assert!(elapsed < 15 * SECOND, "{elapsed:?}");
     }
 }
 
@@ -237,7 +241,7 @@ fn exchange_with_echoes(
         expect_end(site, &stream);
     };
     for _ in inline_sizes {
-        let (stream, _) = listener.accept().unwrap();
+        let (stream, _) = accept(&listener);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         exchange(stream);

@@ -10,7 +10,7 @@ use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
-use super::to_c_server;
+use super::{accept, to_c_server};
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::{Ended, Tool};
 use crate::command::cat;
@@ -164,7 +164,7 @@ impl Test {
         let host = host.to_string();
         let role = [&["-s", &host], more].concat();
         let client = self.start(rdma_core, port, &role);
-        let (stream, peer) = listener.accept().unwrap();
+        let (stream, peer) = accept(&listener);
         self.run(&stream, false);
         expect_end(site, &stream);
         drop(stream);

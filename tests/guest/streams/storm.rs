@@ -170,7 +170,7 @@ fn a_listener_limits_its_handshakes(site: &Site) {
     serve(site, &listener, AT_A_TIME);
     let elapsed = start.elapsed();
     assert!(
-        (4 * SECOND..ACCEPT_DEADLINE).contains(&elapsed),
+        (4 * SECOND..2 * ACCEPT_DEADLINE).contains(&elapsed),
         "{elapsed:?}"
     );
 }
@@ -179,7 +179,7 @@ fn a_listener_limits_its_handshakes(site: &Site) {
 #[case(needs(Preloaded))]
 fn silent_clients_do_not_delay_librdmacm(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
-        let listener = listener(site);
+        let listener = listener(site).handshake_deadline(PATIENCE);
         let address = address(site, &listener);
         let start = Instant::now();
         let _silent = Silent::connect(site, &listener);
@@ -209,7 +209,7 @@ fn silent_clients_do_not_delay_librdmacm(site: &Site) {
         });
         // Silent ones are given up afterwards.
         let elapsed = start.elapsed();
-        assert!(elapsed < ACCEPT_DEADLINE, "{elapsed:?}");
+        assert!(elapsed < PATIENCE, "{elapsed:?}");
     }
 }
 

@@ -47,6 +47,26 @@ fn a_stopped_listener_rejects_peers() {
     }
 }
 
+/// As after `setuid(2)`: the event stays unread, and whoever asked on would ask for ever.
+#[test]
+fn other_credentials_end_a_listener() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        let mut incoming = listener.incoming();
+        let refused = CommandNumber::GET_EVENT;
+        hosts.server.fail_next(refused, usize::MAX, libc::EACCES);
+        let client = node(&hosts.client);
+        let connector = hosts.connector(&client).deadline(SECOND);
+        thread::scope(|scope| {
+            let connecting = scope.spawn(|| connector.connect_with(&hosts.client_pairs));
+            let error = incoming.next().unwrap().unwrap_err();
+            assert!(error.ends_listener(), "{error}");
+            assert!(incoming.next().is_none());
+            connecting.join().unwrap().unwrap_err();
+        });
+    }
+}
+
 #[test]
 fn a_failed_read_does_not_end_a_listener() {
     for hosts in Hosts::each() {

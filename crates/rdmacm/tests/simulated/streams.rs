@@ -232,6 +232,8 @@ fn an_aborted_stream_does_not_end() {
         ] {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
         }
+        let error = server.shutdown(Shutdown::Both).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     }
 }
 
