@@ -158,7 +158,8 @@ fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         inner.has_written(StreamInterest::Writable);
         return Ok(outcome?);
     };
-    let is_short = slices.iter().map(|slice| slice.len()).sum::<usize>() <= MAX_BUSY_WRITE;
+    let lengths = slices.iter().map(|slice| slice.len());
+    let is_short = lengths.fold(0, usize::saturating_add) <= MAX_BUSY_WRITE;
     if is_short && deadline == Deadline::Never {
         if let Some(outcome) = inner.write_busily(slices) {
             return Ok(outcome?);

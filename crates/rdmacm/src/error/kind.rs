@@ -79,8 +79,8 @@ impl Error {
     }
 
     /// Whether a listener cannot receive connect requests any more, so that waiting for the
-    /// next one is of no use: it was stopped, its device was removed, or siw has closed the
-    /// socket of its address. A listener on a wildcard address reports each closed socket once
+    /// next one is of no use: it was stopped, its device was removed, siw has closed the
+    /// socket of its address, or the process has changed its credentials. A listener on a wildcard address reports each closed socket once
     /// ([`Cause::ListenerSocketClosed`]) and waits for other devices, even if none is left. Other
     /// errors of [`Listener::accept`](crate::Listener::accept) concern a single wait.
     #[must_use]
@@ -91,6 +91,8 @@ impl Error {
             Cause::Stopped | Cause::Event(_) => true,
             // A wildcard address listens on other devices as well.
             Cause::ListenerSocketClosed { address, .. } => !address.is_unspecified(),
+            // The event stays unread, and the next wait ends at once.
+            Cause::Refused(error) => error.raw_os_error() == Some(libc::EACCES),
             _ => false,
         }
     }

@@ -60,7 +60,8 @@ by_mode! {
         /// The socket has a UDP socket of the same address and port. The first datagrams to a peer
         /// travel over UDP, until the peer has sent the number of its queue pair and the path to it
         /// is resolved, on the [executor](crate::BlockingExecutor); one every ten seconds does
-        /// later, in case that the peer was started again; and all do if there is no path. So UDP
+        /// later, in case that the peer was started again; and all do if there is no path, and once
+        /// a minute while it is resolved again. So UDP
         /// must pass between the hosts. Datagrams that take different routes may overtake each
         /// other.
         ///

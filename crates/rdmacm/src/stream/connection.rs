@@ -427,8 +427,11 @@ impl StreamConnection {
     /// # Errors
     /// Why the stream has failed, if it has.
     pub(crate) fn shut_down_or_fail(&self, how: How) -> Result<()> {
+        // What has failed before is no orderly end.
+        let failure = self.failure();
         self.shut_down(how);
-        self.failure().map_or(Ok(()), Err)
+        let failure = failure.or_else(|| self.failure());
+        failure.map_or(Ok(()), Err)
     }
 
     /// Why the stream has failed, if it has.

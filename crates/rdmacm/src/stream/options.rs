@@ -160,8 +160,8 @@ impl StreamOptions {
         self
     }
 
-    /// How long a stream that was dropped stays connected until the peer's device has
-    /// acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default. If the
+    /// How long a stream that was dropped stays connected until the peer's device (on iWARP this
+    /// host's TCP) has acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default. If the
     /// peer has closed the stream, it stays until the peer disconnects, 200 ms at most.
     #[must_use]
     #[doc(alias = "SO_LINGER")]
