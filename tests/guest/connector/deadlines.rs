@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
 use rdmacm::{BlockingExecutor, BlockingTask, Cause, Connector, Node, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect};
+use tokio::time::MissedTickBehavior;
 
 use crate::connector::asynchronous::on_one_thread;
 use crate::link::run;
@@ -137,6 +138,7 @@ fn a_peer_that_does_not_answer_on_tokio(site: &Site) {
         let connecting = connector.connect_with(QueuePairs::new(site));
         // Meanwhile the runtime's only thread runs other tasks.
         let mut ticks = tokio::time::interval(DEADLINE / 10);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ticked = 0;
         let ticking = async {
             loop {

@@ -80,7 +80,8 @@ impl Error {
 
     /// Whether a listener cannot receive connect requests any more, so that waiting for the
     /// next one is of no use: it was stopped, its device was removed, siw has closed the
-    /// socket of its address, or the process has changed its credentials. A listener on a wildcard address reports each closed socket once
+    /// socket of its address, or a thread that waits on the node has other credentials than the
+    /// one that opened it. A listener on a wildcard address reports each closed socket once
     /// ([`Cause::ListenerSocketClosed`]) and waits for other devices, even if none is left. Other
     /// errors of [`Listener::accept`](crate::Listener::accept) concern a single wait.
     #[must_use]

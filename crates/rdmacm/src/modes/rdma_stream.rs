@@ -147,7 +147,8 @@ impl RdmaStream {
         /// Closes both directions, waits until the peer's device has acknowledged all that was
         /// written, and disconnects. On iWARP this host's TCP acknowledges, and the peer may miss
         /// the last bytes: let it confirm them. After the deadline the stream is as one that was
-        /// dropped, so that bytes may still arrive; [`abort`](Self::abort) prevents that.
+        /// dropped, so that bytes may still arrive: call [`abort`](Self::abort) instead if they must
+        /// not.
         awaited {
             /// Dropping the future closes the stream as dropping the stream does.
         }

@@ -427,11 +427,12 @@ impl StreamConnection {
     /// # Errors
     /// Why the stream has failed, if it has.
     pub(crate) fn shut_down_or_fail(&self, how: How) -> Result<()> {
-        // What has failed before is no orderly end.
         let failure = self.failure();
+        let has_peer_finished = self.queue_pair.status().shutdown.peer_finished();
         self.shut_down(how);
-        let failure = failure.or_else(|| self.failure());
-        failure.map_or(Ok(()), Err)
+        // A connection that had ended before is an orderly end only if the peer had finished.
+        let failure = failure.filter(|_| !has_peer_finished);
+        failure.or_else(|| self.failure()).map_or(Ok(()), Err)
     }
 
     /// Why the stream has failed, if it has.

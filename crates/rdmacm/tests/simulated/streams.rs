@@ -33,6 +33,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Two hosts, of which the second listens.
 struct Hosts {
+    fabric: Fabric,
     device: &'static str,
     server: Host,
     client_node: Node,
@@ -68,6 +69,7 @@ impl Hosts {
         let listener = Listener::options().with_node(&server_node);
         Self {
             listener: RdmaListener::new(listener.bind(address).unwrap(), options),
+            fabric,
             device,
             server,
             client_node,
@@ -234,6 +236,24 @@ fn an_aborted_stream_does_not_end() {
         }
         let error = server.shutdown(Shutdown::Both).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+}
+
+/// As one that exits, having said that it writes no more.
+#[test]
+fn a_peer_that_has_finished_may_disconnect_before_this_side_has() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!((&server).read(&mut [0]).unwrap(), 0);
+        let (_from_server, to_server) = client.into_split();
+        to_server.abort();
+        hosts.fabric.advance(SECOND);
+        // Reads the events of the node.
+        hosts.listener.set_nonblocking(true).unwrap();
+        hosts.listener.accept().unwrap_err();
+        assert!(server.take_error().unwrap().is_some());
+        server.shutdown(Shutdown::Write).unwrap();
     }
 }
 
