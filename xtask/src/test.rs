@@ -138,7 +138,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             let setting = format!("{variable}={number}");
             let command = ["env", &setting, &suite, tests].map(str::to_owned);
             totals.phase(&format!("{choice}/{tests}"), |totals| {
-                let skips = skips.clone().of(tests);
+                let skips = skips.clone().matching(tests);
                 suite::run(&guest, &choice, &command, &machine, skips, totals);
             });
         }

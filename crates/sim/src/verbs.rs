@@ -195,12 +195,10 @@ impl Verbs {
             .channels
             .values_mut()
             .map(|channel| &mut channel.events);
-        let streams = asynchronous.chain(channels);
-        // Not `any`, which would stop at the first.
-        self.has_unsent = streams
-            .filter_map(|one| (!one.send_unsent()).then_some(()))
-            .count()
-            > 0;
+        self.has_unsent = false;
+        for stream in asynchronous.chain(channels) {
+            self.has_unsent |= !stream.send_unsent();
+        }
     }
 
     fn report(&mut self, context: u64, kind: AsyncEventKind, element: u64) {

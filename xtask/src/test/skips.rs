@@ -37,26 +37,27 @@ impl Skips {
         let Choice::Role(role) = choice else {
             return Ok(Self::Any);
         };
-        Self::on(workspace, role.as_str(), "*")
+        Self::listed_for(workspace, role.as_str(), &["*", role.as_str()])
     }
 
     /// The skips on this host.
     pub(crate) fn for_host(workspace: &Workspace) -> anyhow::Result<Self> {
         if Path::new(NODE).exists() {
-            Self::on(workspace, HOST, HOST)
+            Self::listed_for(workspace, HOST, &[HOST])
         } else {
             Ok(Self::NONE)
         }
     }
 
-    /// Those that are listed for one of these machines.
-    fn on(workspace: &Workspace, machine: &str, or: &str) -> anyhow::Result<Self> {
+    /// Those of this machine, which the list has under one of these names.
+    fn listed_for(workspace: &Workspace, machine: &str, names: &[&str]) -> anyhow::Result<Self> {
         let text = fs::read_to_string(workspace.root.join(FILE)).context(FILE)?;
         let listed = parse(&text, c_programs::system_release()).context(FILE)?;
         let on_this_machine = |(name, reason): (String, String)| {
             let (listed, rest) = name.split_once('/')?;
-            let matches = listed == machine || listed == or;
-            matches.then(|| (format!("{machine}/{rest}"), reason))
+            names
+                .contains(&listed)
+                .then(|| (format!("{machine}/{rest}"), reason))
         };
         Ok(Self::Listed(
             listed.into_iter().filter_map(on_this_machine).collect(),
@@ -64,7 +65,7 @@ impl Skips {
     }
 
     /// Those of the tests whose names contain `filter`.
-    pub(crate) fn of(mut self, filter: &str) -> Self {
+    pub(crate) fn matching(mut self, filter: &str) -> Self {
         if let Self::Listed(listed) = &mut self {
             listed.retain(|name, _| name.contains(filter));
         }
@@ -226,12 +227,15 @@ mod tests {
         assert!(stock.keys().all(|name| name.starts_with("stock/")));
         assert!(new.keys().all(|name| name.starts_with("new/")));
         assert!(stock.len() > new.len());
-        let (some, all) = (Skips::Listed(stock.clone()).of("measured"), stock.len());
+        let (some, all) = (
+            Skips::Listed(stock.clone()).matching("measured"),
+            stock.len(),
+        );
         let Skips::Listed(some) = some else {
             panic!("they are listed");
         };
         assert!(some.len() < all && some.keys().all(|name| name.contains("measured")));
-        let Skips::Listed(host) = Skips::on(&workspace, HOST, HOST).unwrap() else {
+        let Skips::Listed(host) = Skips::listed_for(&workspace, HOST, &[HOST]).unwrap() else {
             panic!("they are listed");
         };
         assert!(!host.is_empty() && host.keys().all(|name| name.starts_with("host/")));
