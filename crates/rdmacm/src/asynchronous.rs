@@ -13,7 +13,7 @@
 //! destroys the id and the queue pair with it. A future that borrows has mostly only waited, and
 //! what it waited for remains for the next call; methods for which dropping does more say so. A
 //! future that is neither polled nor dropped may block others of the same node, as a lock that is
-//! not released does. A task that has called a `poll_` method, or reads and writes by tokio's or
+//! not released does, unless a task runs [`Node::drive`]. A task that has called a `poll_` method, or reads and writes by tokio's or
 //! futures' traits, need not poll again and blocks nobody. If only such tasks wait on a node, each
 //! event wakes all of them: spawn [`Node::drive`] where they are many.
 
@@ -121,7 +121,6 @@ mod default_runtime;
 mod default_runtime;
 #[cfg(feature = "stream")]
 mod incoming_stream;
-mod next_peer;
 
 #[cfg(feature = "verbs")]
 #[path = "modes/connection.rs"]

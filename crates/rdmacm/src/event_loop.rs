@@ -39,7 +39,6 @@ mod timed_registration;
 mod timers;
 mod wait;
 mod waiter_queue;
-mod waiting_tasks;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
@@ -52,17 +51,16 @@ pub(crate) use spawn_blocking::spawn_blocking;
 pub(crate) use threads::{WaitingThread, block_on};
 pub(crate) use timed_registration::{TimedRegistration, TimedSource};
 pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
-pub(crate) use waiter_queue::WaiterQueue;
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;
-pub(crate) use waiting_tasks::WaiterKind;
+pub(crate) use waiter_queue::{NextWaiters, WaiterKind, WaiterQueue};
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;
 use runtime::{DrainState, RuntimeRegistration};
 use source::ReadySources;
 use timers::{TimerId, Timers};
-use waiting_tasks::WaitingTasks;
+use waiter_queue::FUTURES;
 
 /// An event channel, other event sources, and the tasks and threads that wait for them.
 pub(crate) struct EventLoop {
@@ -96,7 +94,8 @@ pub(crate) struct EventLoopParts {
 #[derive(Default)]
 struct State {
     timers: Timers,
-    tasks: WaitingTasks,
+    /// The tasks that wait, of which one must run the event loop.
+    tasks: WaiterQueue,
     leader: Leader,
     /// Of the task that reads the sources.
     drain: DrainState,
@@ -167,7 +166,7 @@ impl EventLoop {
             due,
             failures: AtomicU64::new(0),
             spare_threads: Mutex::default(),
-            last_key: AtomicU64::new(0),
+            last_key: AtomicU64::new(FUTURES),
             process: std::process::id(),
         }))
     }
@@ -240,14 +239,6 @@ impl EventLoop {
         self.last_key.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Callers come after all futures: one that has gone is not woken in a future's place.
-    fn new_key_of(&self, kind: WaiterKind) -> u64 {
-        match kind {
-            WaiterKind::Future => self.new_key(),
-            WaiterKind::Caller => self.new_key() | (1 << 63),
-        }
-    }
-
     /// Reads the sources that are readable, each up to its share, which is `max_events` for
     /// the event channel. One thread or task at a time does. Returns whether there were any;
     /// `None` after a failure.
@@ -293,15 +284,14 @@ impl EventLoop {
 
     /// Wakes a task to run the loop.
     fn wake_runner(&self) {
-        let (first, others) = self.state().tasks.runners();
-        first.into_iter().chain(others).for_each(Waker::wake);
+        let next = self.state().tasks.next();
+        next.wake();
     }
 
     /// Adds a waiter, with a timer if it has a deadline; or replaces the waker of one that
     /// has one. Of a thread, only the timer need be known.
     fn add_waiter(
         &self,
-        kind: WaiterKind,
         key: u64,
         until: Option<Instant>,
         timer: &mut Option<TimerId>,
@@ -314,7 +304,7 @@ impl EventLoop {
         let replaced = if self.is_blocking() {
             None
         } else {
-            state.tasks.add(kind, key, waker)
+            state.tasks.add(key, waker)
         };
         let mut oversleeps = false;
         let replaced = match (&*timer, until) {
@@ -343,7 +333,7 @@ impl EventLoop {
 
     /// Removes a waiter, and returns the waker of a task. If it was woken to run the loop, another
     /// one is woken instead.
-    fn remove_waiter(&self, kind: WaiterKind, key: u64, timer: Option<TimerId>) -> Option<Waker> {
+    fn remove_waiter(&self, key: u64, timer: Option<TimerId>) -> Option<Waker> {
         if self.is_blocking() && timer.is_none() {
             return None;
         }
@@ -351,7 +341,7 @@ impl EventLoop {
         let waiter = if self.is_blocking() {
             None
         } else {
-            state.tasks.remove(kind, key)
+            state.tasks.remove(key)
         };
         let timer = timer.and_then(|timer| state.timers.remove(timer));
         drop(state);

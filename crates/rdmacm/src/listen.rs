@@ -113,7 +113,7 @@ impl ListeningIds {
 
     /// Moves to another event loop, with the requests that are queued, read or not.
     pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
-        self.end_polling();
+        self.end_polling(&self.poll_slot);
         let mut migrated = Ok(());
         for id in &mut self.ids {
             migrated = migrated.and_then(|()| id.migrate(to));
@@ -141,13 +141,16 @@ impl ListeningIds {
         Ok(self.request(event, child))
     }
 
-    /// Polls for the next connect request.
-    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Request>> {
+    /// Polls for the next connect request, as the caller of a slot.
+    pub(crate) fn poll_request(
+        &self,
+        slot: &PollSlot,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Request>> {
         let attempt = self.attempt();
         loop {
             let check = self.next_check();
             let mut requests = &*self.requests;
-            let slot = &self.poll_slot;
             match ready!(slot.poll(&self.event_loop, &mut requests, check, context)) {
                 Ok(event) => {
                     if let Some((event, child)) = self.handle(&attempt, event)? {
@@ -160,10 +163,13 @@ impl ListeningIds {
         }
     }
 
-    /// Ends the wait of the last caller that polls for requests, before a future waits. It may
-    /// have gone, and would be woken in the future's place.
-    fn end_polling(&self) {
-        let slot = &self.poll_slot;
+    /// The slot of those who poll for the listener itself.
+    pub(crate) fn poll_slot(&self) -> &PollSlot {
+        &self.poll_slot
+    }
+
+    /// Ends the wait of the last caller of a slot.
+    pub(crate) fn end_polling(&self, slot: &PollSlot) {
         slot.end(&self.event_loop, |key| self.requests.deregister(key));
     }
 
@@ -259,7 +265,8 @@ impl ListeningIds {
         until: Option<Instant>,
     ) -> Result<(Event, CmId)> {
         loop {
-            self.end_polling();
+            // It may have gone, and would be woken in the future's place.
+            self.end_polling(&self.poll_slot);
             let event = wait_for(&self.event_loop, &*self.requests, until).await;
             let event = event.map_err(|error| attempt.fail(Stage::Accept, error))?;
             if let Some(request) = self.handle(attempt, event)? {
@@ -308,7 +315,7 @@ impl ListeningIds {
 
 impl Drop for ListeningIds {
     fn drop(&mut self) {
-        self.end_polling();
+        self.end_polling(&self.poll_slot);
         let unsafe_ids = self.sockets.unsafe_ids();
         for (position, id) in self.ids.drain(..).enumerate() {
             if unsafe_ids.contains(&position) {

@@ -1,11 +1,11 @@
 //! `Stream` for the peers of listeners.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use rdmacm_core::Deadline;
 
+use super::cooperation::poll_turn;
 use super::{Incoming, IncomingRequests};
 use crate::error::Result;
 
@@ -13,9 +13,13 @@ impl Stream for IncomingRequests<'_> {
     type Item = Result<Incoming>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let listener = self.listener;
-        let accept = || listener.next_incoming(Deadline::Never);
-        self.next.poll(context, accept)
+        if self.sequence.has_ended() {
+            return Poll::Ready(None);
+        }
+        ready!(poll_turn(context));
+        let ids = self.listener.listening_ids();
+        let request = ready!(ids.poll_request(&self.poll_slot, context));
+        Poll::Ready(self.sequence.item(request.map(Incoming::new)))
     }
 }
 
@@ -24,10 +28,12 @@ impl Stream for super::IncomingStreams<'_> {
     type Item = std::io::Result<super::RdmaStream>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let listener = self.listener;
-        let accept = || listener.next_stream();
-        self.next
-            .poll(context, accept)
-            .map_err(std::io::Error::from)
+        if self.sequence.has_ended() {
+            return Poll::Ready(None);
+        }
+        ready!(poll_turn(context));
+        let accepted = ready!(self.listener.poll_stream(&self.poll_slot, context));
+        let next = self.sequence.item(accepted);
+        Poll::Ready(next.map(|next| next.map_err(std::io::Error::from)))
     }
 }

@@ -3,20 +3,25 @@
 use std::fmt;
 use std::io;
 
-use super::next_peer::NextPeer;
+use super::cooperation::turn;
 use super::{RdmaListener, RdmaStream};
+use crate::event_loop::PollSlot;
+use crate::listen::PeerSequence;
 
 /// The stream of [`RdmaListener::incoming`]; a `Stream` with the feature `stream`.
 pub struct IncomingStreams<'listener> {
     pub(super) listener: &'listener RdmaListener,
-    pub(super) next: NextPeer<'listener, RdmaStream>,
+    pub(super) sequence: PeerSequence,
+    /// The wait between polls.
+    pub(super) poll_slot: PollSlot,
 }
 
 impl<'listener> IncomingStreams<'listener> {
     pub(super) fn new(listener: &'listener RdmaListener) -> Self {
         Self {
             listener,
-            next: NextPeer::new(),
+            sequence: PeerSequence::default(),
+            poll_slot: PollSlot::default(),
         }
     }
 
@@ -26,9 +31,26 @@ impl<'listener> IncomingStreams<'listener> {
     /// Those of [`RdmaListener::accept`]. After one that does not end the listener, the next stream
     /// comes.
     pub async fn next(&mut self) -> Option<io::Result<RdmaStream>> {
-        let listener = self.listener;
-        let next = self.next.wait(|| listener.next_stream()).await;
-        next.map(|next| next.map_err(io::Error::from))
+        if self.sequence.has_ended() {
+            return None;
+        }
+        // There may be many peers, for whom nobody has to wait.
+        turn().await;
+        self.end_polling();
+        let accepted = self.listener.next_stream().await;
+        let next = self.sequence.item(accepted)?;
+        Some(next.map_err(io::Error::from))
+    }
+
+    fn end_polling(&self) {
+        let ids = self.listener.listener.listening_ids();
+        self.listener.handshakes.end_polling(ids, &self.poll_slot);
+    }
+}
+
+impl Drop for IncomingStreams<'_> {
+    fn drop(&mut self) {
+        self.end_polling();
     }
 }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use super::cooperation::poll_turn;
 use super::{Connection, RdmaListener, RdmaStream};
 use crate::error::Result;
+use crate::event_loop::PollSlot;
 use crate::messages::Message;
 
 impl Connection {
@@ -41,10 +42,20 @@ impl RdmaListener {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(RdmaStream, SocketAddr)>> {
         ready!(poll_turn(context));
-        let ids = self.listener.listening_ids();
-        let polled = self.handshakes.poll_accept(ids, &self.options, context);
-        let stream = RdmaStream::new(ready!(polled)?);
+        let slot = &self.handshakes.poll_slot;
+        let stream = ready!(self.poll_stream(slot, context))?;
         let peer = stream.peer_addr()?;
         Poll::Ready(Ok((stream, peer)))
+    }
+
+    /// Polls for the next stream, as the caller of a slot.
+    pub(super) fn poll_stream(
+        &self,
+        slot: &PollSlot,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<RdmaStream>> {
+        let ids = self.listener.listening_ids();
+        let accepted = self.handshakes.poll_accept(ids, &self.options, slot, context);
+        accepted.map_ok(RdmaStream::new)
     }
 }

@@ -14,7 +14,8 @@ impl Listener {
     /// Those of [`accept`](Self::accept) but the deadline.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Result<Incoming>> {
         ready!(poll_turn(context));
-        let request = ready!(self.listening_ids().poll_request(context));
+        let ids = self.listening_ids();
+        let request = ready!(ids.poll_request(ids.poll_slot(), context));
         Poll::Ready(request.map(Incoming::new))
     }
 }

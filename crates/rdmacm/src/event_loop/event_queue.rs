@@ -7,7 +7,7 @@ use std::task::Waker;
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::pending_events::PendingEvents;
-use super::{TimedSource, WaitSource, WaiterQueue};
+use super::{NextWaiters, TimedSource, WaitSource, WaiterQueue};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -90,13 +90,13 @@ impl EventQueue {
         }
         inner.events.push(event);
         self.is_ready.store(true, Ordering::Release);
-        let waiter = inner.waiters.first().cloned();
+        let next = inner.waiters.next();
         let connection = inner.connection.clone();
         drop(inner);
-        [waiter, connection]
-            .into_iter()
-            .flatten()
-            .for_each(Waker::wake);
+        next.wake();
+        if let Some(connection) = connection {
+            connection.wake();
+        }
     }
 
     /// From now on this waker too is woken by all that comes. Those who have waited for the
@@ -211,7 +211,11 @@ impl EventQueue {
         let mut inner = self.inner();
         let waiter = inner.waiters.remove(key);
         let is_ready = !inner.events.is_empty() || inner.is_closed;
-        let next = inner.waiters.first().filter(|_| is_ready).cloned();
+        let next = if is_ready {
+            inner.waiters.next()
+        } else {
+            NextWaiters::default()
+        };
         RemovedWaiter { waiter, next }
     }
 
@@ -253,26 +257,24 @@ impl EventQueue {
     }
 }
 
-/// A waiter that was removed, and the one that is to be woken instead.
+/// A waiter that was removed, and those that are to be woken instead.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct RemovedWaiter {
     waiter: Option<Waker>,
-    next: Option<Waker>,
+    next: NextWaiters,
 }
 
 impl RemovedWaiter {
     /// Not under a lock: dropping the last waker of a task ends the task.
     pub(crate) fn finish(self) {
         drop(self.waiter);
-        if let Some(next) = self.next {
-            next.wake();
-        }
+        self.next.wake();
     }
 
     /// Whether there is nothing to do.
     pub(crate) fn is_none(&self) -> bool {
-        self.waiter.is_none() && self.next.is_none()
+        self.waiter.is_none() && self.next.is_empty()
     }
 }
 

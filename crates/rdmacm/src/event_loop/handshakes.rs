@@ -1,12 +1,11 @@
 //! The limit of TCP handshakes that are in flight at a time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::WaitSource;
+use super::{NextWaiters, WaitSource, WaiterQueue};
 
 /// Limits the TCP handshakes of an event loop. A handshake with a host that does not answer
 /// occupies a thread, an id and a queue pair with its memory until TCP gives up, long after
@@ -20,14 +19,17 @@ pub(crate) struct HandshakeLimit {
 #[derive(Debug, Default)]
 struct Inner {
     in_flight: usize,
-    waiters: BTreeMap<u64, Waker>,
+    waiters: WaiterQueue,
 }
 
 impl Inner {
     /// The waiter to wake, if a handshake may begin.
-    fn next_waiter(&self, limit: usize) -> Option<Waker> {
-        let waiter = self.waiters.values().next().cloned();
-        waiter.filter(|_| self.in_flight < limit)
+    fn next_waiter(&self, limit: usize) -> NextWaiters {
+        if self.in_flight < limit {
+            self.waiters.next()
+        } else {
+            NextWaiters::default()
+        }
     }
 }
 
@@ -65,20 +67,18 @@ impl WaitSource for &Arc<HandshakeLimit> {
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
-        let replaced = self.inner().waiters.insert(key, waker.clone());
+        let replaced = self.inner().waiters.add(key, waker);
         drop(replaced);
     }
 
     fn deregister(&mut self, key: u64) {
         let mut inner = self.inner();
-        let waiter = inner.waiters.remove(&key);
+        let waiter = inner.waiters.remove(key);
         let next = inner.next_waiter(self.limit);
         drop(inner);
         // Not under the lock: dropping the last waker of a task ends the task.
         drop(waiter);
-        if let Some(next) = next {
-            next.wake();
-        }
+        next.wake();
     }
 }
 
@@ -88,14 +88,13 @@ impl Drop for HandshakePermit {
         inner.in_flight -= 1;
         let next = inner.next_waiter(self.0.limit);
         drop(inner);
-        if let Some(next) = next {
-            next.wake();
-        }
+        next.wake();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 

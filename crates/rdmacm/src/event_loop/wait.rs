@@ -78,7 +78,15 @@ pub(crate) async fn sleep_until(event_loop: &Arc<EventLoop>, until: Instant) -> 
 
 /// Runs the event loop until it fails.
 pub(crate) async fn drive(event_loop: &Arc<EventLoop>) -> Result<Infallible> {
-    wait_for(event_loop, Nothing, None).await
+    let driving = Wait {
+        event_loop,
+        source: Nothing,
+        registration: Registration {
+            kind: WaiterKind::Driver,
+            ..Registration::new(event_loop, None)
+        },
+    };
+    driving.await
 }
 
 /// A source without items, for waiters that wait for a moment.
@@ -157,10 +165,12 @@ impl Registration {
             }
         }
         let kind = self.kind;
-        let key = *self.key.get_or_insert_with(|| event_loop.new_key_of(kind));
+        let key = *self
+            .key
+            .get_or_insert_with(|| kind.key(event_loop.new_key()));
         source.register(key, context.waker());
         let timer = &mut self.timer;
-        event_loop.add_waiter(self.kind, key, self.until, timer, context.waker());
+        event_loop.add_waiter(key, self.until, timer, context.waker());
         // Whatever comes from here on wakes the waker; the check finds what came before.
         event_loop.ensure_wake_up();
         self.check(event_loop, source)
@@ -174,7 +184,7 @@ impl Registration {
             return false;
         }
         let state = event_loop.state();
-        let known = self.key.and_then(|key| state.tasks.caller(key));
+        let known = self.key.and_then(|key| state.tasks.get(key));
         known.is_none_or(|known| !known.will_wake(waker))
     }
 
@@ -210,7 +220,7 @@ impl Registration {
     ) -> Option<Waker> {
         let key = self.key.take()?;
         deregister(key);
-        event_loop.remove_waiter(self.kind, key, self.timer.take())
+        event_loop.remove_waiter(key, self.timer.take())
     }
 }
 

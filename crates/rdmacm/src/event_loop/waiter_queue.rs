@@ -3,8 +3,36 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Wakers in the order of their keys: futures and threads in the order in which they began to wait,
-/// and then callers of `poll_` methods. Mostly there is at most one, which takes no allocation.
+/// How a task waits, in the order in which they are woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaiterKind {
+    /// In a future that runs the event loop, and is not kept without being polled.
+    Driver,
+    /// In a future, which is polled once it is woken, or dropped.
+    Future,
+    /// It has called a `poll_` method. It may have gone since then: nothing tells.
+    Caller,
+}
+
+/// The first key of a future.
+pub(super) const FUTURES: u64 = 1 << 62;
+
+/// The first key of a caller.
+const CALLERS: u64 = 1 << 63;
+
+impl WaiterKind {
+    /// The key of a waiter of this kind, whose key as a future would be this one.
+    pub(super) fn key(self, future: u64) -> u64 {
+        match self {
+            Self::Driver => future - FUTURES,
+            Self::Future => future,
+            Self::Caller => future | CALLERS,
+        }
+    }
+}
+
+/// Wakers in the order of their keys: drivers, futures and threads in the order in which they began
+/// to wait, and then callers of `poll_` methods. Mostly there is at most one, which takes no allocation.
 ///
 /// Wakers that come out are woken or dropped without a lock: dropping the last waker of a
 /// task ends the task.
@@ -90,11 +118,44 @@ impl WaiterQueue {
         self.first.as_ref().map(|(_, waker)| waker)
     }
 
+    /// Those to wake so that one of them looks: the first one that does not go without notice, or all
+    /// callers.
+    pub(crate) fn next(&self) -> NextWaiters {
+        let first = self.first.as_ref();
+        let are_callers = first.is_some_and(|(key, _)| *key >= CALLERS);
+        let others = if are_callers { self.others.len() } else { 0 };
+        NextWaiters {
+            first: self.first().cloned(),
+            others: self.iter().skip(1).take(others).cloned().collect(),
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {
         self.first
             .iter()
             .chain(&self.others)
             .map(|(_, waker)| waker)
+    }
+}
+
+/// Waiters to wake, without a lock. Mostly there is at most one.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct NextWaiters {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl NextWaiters {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn wake(self) {
+        self.first
+            .into_iter()
+            .chain(self.others)
+            .for_each(Waker::wake);
     }
 }
 
@@ -134,6 +195,27 @@ mod tests {
                 .add(1, &new_waker())
                 .is_some_and(|old| old.will_wake(&waker))
         );
+    }
+
+    #[test]
+    fn one_driver_or_future_or_all_callers_are_next() {
+        let mut queue = WaiterQueue::default();
+        assert!(queue.next().is_empty());
+        let [caller, other, future, driver] = [(); 4].map(|()| new_waker());
+        for (number, waker) in [(1, &caller), (2, &other)] {
+            let key = WaiterKind::Caller.key(FUTURES + number);
+            assert!(queue.add(key, waker).is_none());
+        }
+        let next = queue.next();
+        assert!(next.first.is_some_and(|first| first.will_wake(&caller)));
+        assert!(next.others.len() == 1 && next.others[0].will_wake(&other));
+        let later = [(3, WaiterKind::Future, &future), (4, WaiterKind::Driver, &driver)];
+        for (number, kind, waker) in later {
+            assert!(queue.add(kind.key(FUTURES + number), waker).is_none());
+            let next = queue.next();
+            assert!(next.first.is_some_and(|first| first.will_wake(waker)));
+            assert!(next.others.is_empty());
+        }
     }
 
     proptest! {

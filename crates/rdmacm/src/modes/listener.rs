@@ -229,8 +229,7 @@ impl Listener {
         awaited {
             /// A `Stream` with the feature `stream`, which also yields errors, after which it
             /// goes on. After an error that [ends the listener](crate::Error::ends_listener), it
-            /// ends. It waits between polls: poll it or drop it, as a stream that is kept and not
-            /// polled may block others of the same node.
+            /// ends.
         }
         both {
             #[must_use]

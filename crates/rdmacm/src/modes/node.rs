@@ -107,7 +107,8 @@ impl Node {
         /// disconnect, and rejects connect requests beyond a listener's queue.
         awaited {
             /// Tasks that read and write many streams by tokio's or futures' traits are only woken
-            /// by what concerns them if the node is driven, or another future waits on it.
+            /// by what concerns them if the node is driven, or another future waits on it. And while
+            /// it is driven, a future that is neither polled nor dropped blocks no other.
             ///
             /// Spawn it as a task of its own, which ends when it is aborted:
             ///

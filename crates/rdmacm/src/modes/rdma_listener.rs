@@ -233,9 +233,7 @@ impl RdmaListener {
         awaited {
             /// A `Stream` with the feature `stream`, which also yields the errors of
             /// [`accept`](Self::accept), after which it goes on. After an error that ends the
-            /// listener, such as the removal of its device, it ends. It waits between polls: poll it
-            /// or drop it, as a `Stream` that is kept and not polled may block others of the same
-            /// node.
+            /// listener, such as the removal of its device, it ends.
             ///
             /// ```no_run
             /// # #[cfg(feature = "tokio")]
@@ -269,7 +267,8 @@ impl RdmaListener {
 
 impl Drop for RdmaListener {
     fn drop(&mut self) {
-        self.handshakes.end_polling(self.listener.listening_ids());
+        let (ids, handshakes) = (self.listener.listening_ids(), &self.handshakes);
+        handshakes.end_polling(ids, &handshakes.poll_slot);
     }
 }
 

@@ -10,7 +10,7 @@ use super::handle::StreamHandle;
 use super::options::StreamOptions;
 use super::pending_handshakes::PendingHandshakes;
 use crate::error::Result;
-use crate::event_loop::{TimedRegistration, TimedSource, WaitSource, WaiterKind};
+use crate::event_loop::{PollSlot, TimedRegistration, TimedSource, WaitSource, WaiterKind};
 use crate::listen::ListeningIds;
 use crate::stage::Stage;
 
@@ -108,7 +108,8 @@ impl PendingHandshakes {
         ids: &ListeningIds,
         options: &StreamOptions,
     ) -> Result<StreamHandle> {
-        self.end_polling(ids);
+        // It may have gone, and would be woken in the future's place.
+        self.end_polling(ids, &self.poll_slot);
         if let Some(stream) = self.take_next(ids, options, || ())? {
             return Ok(stream);
         }
@@ -123,11 +124,12 @@ impl PendingHandshakes {
         poll_fn(|context| wait.poll(context)).await
     }
 
-    /// Polls as [`accept`](Self::accept) does.
+    /// Polls as [`accept`](Self::accept) does, as the caller of a slot.
     pub(crate) fn poll_accept(
         &self,
         ids: &ListeningIds,
         options: &StreamOptions,
+        slot: &PollSlot,
         context: &mut Context<'_>,
     ) -> Poll<Result<StreamHandle>> {
         let mut source = AcceptSource {
@@ -135,14 +137,11 @@ impl PendingHandshakes {
             ids,
             options,
         };
-        let slot = &self.poll_slot;
         source.poll_with(|source| slot.poll(ids.event_loop(), source, None, context))
     }
 
-    /// Ends the wait of the last caller that polls, before a future waits. It may have gone, and
-    /// would be woken in the future's place.
-    pub(crate) fn end_polling(&self, ids: &ListeningIds) {
-        let slot = &self.poll_slot;
+    /// Ends the wait of the last caller of a slot.
+    pub(crate) fn end_polling(&self, ids: &ListeningIds, slot: &PollSlot) {
         slot.end(ids.event_loop(), |key| self.deregister(ids, key));
     }
 }

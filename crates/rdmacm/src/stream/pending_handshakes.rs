@@ -29,7 +29,8 @@ pub(crate) struct PendingHandshakes {
     pub(crate) limit: usize,
     pub(crate) deadline: Deadline,
     state: Mutex<State>,
-    pub(super) poll_slot: PollSlot,
+    /// Of those who poll for the listener itself.
+    pub(crate) poll_slot: PollSlot,
     /// Of calls that do not wait.
     pub(super) readiness: OnceLock<ListenerReadiness>,
 }

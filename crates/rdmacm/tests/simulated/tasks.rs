@@ -162,3 +162,32 @@ async fn a_stop_handle_wakes_all_tasks() {
         assert!(other.unwrap_err().is_stopped());
     }
 }
+
+/// Its timers would panic.
+#[test]
+fn a_runtime_that_has_ended_ends_the_waits_of_another() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    for hosts in Hosts::each() {
+        let (first, second) = (runtime(), runtime());
+        let listener = first.block_on(async { listen(&hosts, &node(&hosts.server)) });
+        let waiting = second.block_on(async {
+            let listener = listener.accept(Deadline::Never);
+            tokio::pin!(listener);
+            // It waits when the runtime ends.
+            let is_pending = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(listener.as_mut().poll(context).is_pending())
+            });
+            assert!(is_pending.await);
+            first.shutdown_background();
+            listener.await.unwrap_err()
+        });
+        let later = second.block_on(listener.accept(SECOND)).unwrap_err();
+        for error in [waiting, later] {
+            assert_eq!(error.raw_os_error(), Some(libc::ECANCELED), "{error}");
+            assert_eq!(error.stage(), Stage::Accept);
+        }
+    }
+}

@@ -2,17 +2,19 @@
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
+use std::task::{Context, Waker};
 use std::thread;
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt};
 use rdmacm::tokio::RdmaStream;
 use rdmacm::verbs::CommandNumber;
 use rdmacm::{Error, Stage};
 use rdmacm_test_helpers::poll_at_most;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use super::tasks::Tasks;
-use super::{Hosts, small};
+use super::{Hosts, SECOND, small};
 
 #[test]
 fn each_client_is_an_item_until_the_listener_stops() {
@@ -117,6 +119,31 @@ async fn streams_are_polled_for() {
         let polled = poll_fn(|context| tasks.listener.poll_accept(context)).await;
         let error = polled.unwrap_err();
         assert!(Error::from_io(&error).is_some_and(Error::is_stopped));
+    }
+}
+
+/// As one whose task waits for something else meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_streams_that_is_kept_holds_up_nobody() {
+    for tasks in Tasks::each() {
+        let mut kept = tasks.listener.incoming();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(kept.poll_next_unpin(&mut context).is_pending());
+        let mut other = tasks.listener.incoming();
+        for polls in [false, true] {
+            let connecting = tasks.connector().connect_stream(small());
+            let next = async {
+                if polls {
+                    StreamExt::next(&mut other).await
+                } else {
+                    other.next().await
+                }
+            };
+            let (connected, accepted) = tokio::join!(connecting, timeout(SECOND, next));
+            let mut accepted = accepted.unwrap().unwrap().unwrap();
+            connected.unwrap().write_all(b"hello").await.unwrap();
+            accepted.read_exact(&mut [0; 5]).await.unwrap();
+        }
     }
 }
 
