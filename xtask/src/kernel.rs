@@ -51,7 +51,7 @@ impl Kernel {
             return Ok(kernel);
         }
         let _lock = cache.lock()?;
-        let cached = cache.find(role.as_str(), &fits);
+        let cached = cache.find(role.as_str(), &fits, IMAGE);
         let (folder, record) = match cached {
             Some(cached) if !update => cached,
             cached => match role {
@@ -69,7 +69,7 @@ impl Kernel {
     }
 
     fn find(cache: &Cache, role: Role, fits: &str) -> Option<Self> {
-        let (folder, record) = cache.find(role.as_str(), fits)?;
+        let (folder, record) = cache.find(role.as_str(), fits, IMAGE)?;
         Some(Self::from_record(role, &folder, record))
     }
 

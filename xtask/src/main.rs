@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test(args) => test::run(&args),
         Task::Wire(args) => test::run_wire(&args),
-        Task::Soak(args) => test::soak(&args),
+        Task::Soak(args) => test::run_soak(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),

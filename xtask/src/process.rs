@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// The folders of the system's programs, including those that a user's `PATH` may lack.
 pub(crate) const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -87,6 +89,49 @@ impl Drop for KillOnDrop {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Kills a child process, and those that it has started and that have not ended.
+pub(crate) fn kill_with_descendants(child: u32) -> anyhow::Result<()> {
+    let parents = parents().context("list processes")?;
+    let mut killed = vec![i32::try_from(child)?];
+    let mut next = 0;
+    while let Some(&process) = killed.get(next) {
+        // It may have ended meanwhile.
+        let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
+        let children = parents.iter().filter(|(_, parent)| *parent == process);
+        killed.extend(children.map(|(child, _)| child));
+        next += 1;
+    }
+    Ok(())
+}
+
+/// The number of each process, and that of its parent.
+fn parents() -> anyhow::Result<Vec<(i32, i32)>> {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let process = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let stat = std::fs::read_to_string(entry.path().join("stat"));
+        if let (Some(process), Some(parent)) = (process, stat.ok().as_deref().and_then(parent)) {
+            parents.push((process, parent));
+        }
+    }
+    Ok(parents)
+}
+
+/// The parent in a process's `stat` (proc(5)): behind its name, which is in parentheses, and its
+/// state.
+fn parent(stat: &str) -> Option<i32> {
+    let (_, behind_the_name) = stat.rsplit_once(')')?;
+    behind_the_name
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// The last lines of a text.
@@ -173,6 +218,29 @@ mod tests {
             error.contains("sh -c") && error.contains('3') && error.contains("no"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn descendants_are_killed_too() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sh -c 'echo a; sleep 60; echo b'; echo c"]);
+        let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        kill_with_descendants(child.id()).unwrap();
+        child.wait().unwrap();
+        let began = Instant::now();
+        // Each of them has the pipe open.
+        let rest = std::io::read_to_string(output).unwrap();
+        assert_eq!((line.as_str(), rest.as_str()), ("a\n", ""));
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_parent_is_found_behind_any_name() {
+        assert_eq!(parent("7 (a) 9 (b) S 3 7 7 0 -1"), Some(3));
+        assert_eq!(parent("7 (sh"), None);
     }
 
     #[test]

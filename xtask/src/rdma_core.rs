@@ -18,6 +18,8 @@ use crate::kernel::{Cache, DEBS, Record};
 /// The Debian suite with the newest release.
 const SUITE: &str = "sid";
 const SOURCE: &str = "rdma-core";
+/// A file of each installation.
+const LIBRARY: &str = "lib/librdmacm.so.1";
 
 /// An installation of rdma-core in its own folder.
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ impl RdmaCore {
     }
 
     fn find(cache: &Cache, fits: &str) -> Option<Self> {
-        let (folder, record) = cache.find(SOURCE, fits)?;
+        let (folder, record) = cache.find(SOURCE, fits, LIBRARY)?;
         let version = record.version;
         Some(Self { folder, version })
     }

@@ -7,6 +7,7 @@ mod harness;
 mod host;
 mod lines;
 mod skips;
+mod soak;
 mod suite;
 mod times;
 mod totals;
@@ -15,18 +16,17 @@ mod without_c;
 
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
 pub(crate) use self::c_programs::CLibrary;
 use self::guests::Guests;
 pub(crate) use self::lines::Outcome;
-use self::skips::Skips;
+pub(crate) use self::soak::{SoakArgs, run as run_soak};
 pub(crate) use self::suite::{TARGET as SUITE, build as build_suite};
 pub(crate) use self::totals::Totals;
 use self::wire::Selection;
 use crate::abi;
 use crate::coverage;
-use crate::guest::{Guest, Machine};
+use crate::guest::Guest;
 use crate::host_packages::{self, Need};
 use crate::kernel::{Kernel, KernelArgs, Role};
 use crate::workspace::Workspace;
@@ -74,80 +74,6 @@ pub(crate) fn run_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
         name: &args.filter,
     };
     wire::run(&workspace, &guests, selection, &mut totals);
-    Ok(print_summary(&totals))
-}
-
-/// Runs only what takes long: stress tests and random operations with many seeds, many
-/// cycles of connecting and disconnecting, many messages of byte streams, the long tests of
-/// two guests on a wire, and fuzzing of ibacm's client; on both kernels or on one
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct SoakArgs {
-    #[command(flatten)]
-    kernel: KernelArgs,
-    /// The number of seeds for the stress tests on each device; random operations run with
-    /// four times as many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
-    seeds: u32,
-    /// The number of connections that exchange messages and disconnect, on each device
-    #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
-    cycles: u32,
-    /// The number of messages that each side of a byte stream sends while it receives as many
-    #[arg(long, value_name = "NUMBER", default_value_t = 5_000_000)]
-    messages: u32,
-    /// The number of clients that connect to a listener beside silent ones, on each device
-    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
-    clients: u32,
-    /// How long to fuzz ibacm's client on the host, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    fuzz: u32,
-}
-
-/// The time for one seed on both devices of a slow machine.
-const SEED_TIMEOUT: Duration = Duration::from_secs(240);
-
-/// Runs the long tests.
-pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
-    let workspace = Workspace::find()?;
-    let suite = suite::build(&workspace)?.to_string_lossy().into_owned();
-    let machine = Machine {
-        timeout: SEED_TIMEOUT * (args.seeds + 1),
-        ..Machine::default()
-    };
-    let mut totals = Totals::default();
-    let mut guests = Vec::new();
-    for choice in args.kernel.choices() {
-        let guest = Guest::prepare(&workspace, args.kernel.prepare(&choice)?)?;
-        let skips = Skips::for_kernel(&workspace, &choice)?;
-        // A seed of random operations takes a fraction of the time of a stress test.
-        let rounds = [
-            ("stress", "RDMACM_SEEDS", args.seeds),
-            ("data::random", "RDMACM_SEEDS", args.seeds * 4),
-            ("messages::leaks", "RDMACM_CYCLES", args.cycles),
-            ("two_directions", "RDMACM_MESSAGES", args.messages),
-            (
-                "silent_clients_delay_nobody",
-                "RDMACM_CLIENTS",
-                args.clients,
-            ),
-            // The shortest queues of librdmacm, which take the most time.
-            ("sequence_numbers_begin_again", "RDMACM_REQUESTS", 16),
-            // All messages, by rstream itself.
-            ("streams::measured", "RDMACM_PART", 1),
-        ];
-        for (tests, variable, number) in rounds {
-            let setting = format!("{variable}={number}");
-            let command = ["env", &setting, &suite, tests].map(str::to_owned);
-            totals.phase(&format!("{choice}/{tests}"), |totals| {
-                let skips = skips.clone().matching(tests);
-                suite::run(&guest, &choice, &command, &machine, skips, totals);
-            });
-        }
-        guests.push(guest);
-    }
-    totals.phase("wire", |totals| {
-        wire::run(&workspace, &guests, Selection::LONG, totals);
-    });
-    totals.phase("fuzz", |totals| host::fuzz(&workspace, args.fuzz, totals));
     Ok(print_summary(&totals))
 }
 

@@ -78,7 +78,7 @@ impl Endpoint {
             ..QpCaps::default()
         };
         let options = QueuePair::options(QpType::RC).caps(caps);
-        let options = options.send_queue(&completions).receive_queue(&completions);
+        let options = options.send_cq(&completions).recv_cq(&completions);
         let queue_pair = options.create(&context)?;
         // A queue pair in the state RESET accepts no receive requests.
         id.with_queue_pair(&queue_pair).init()?;

@@ -33,14 +33,19 @@ extern "C" fn main(_: c_int, _: *const *const c_char) -> c_int {
 }
 
 /// Opens `/dev/null` for each standard stream that is closed: the next file that is opened
-/// would take its place.
+/// would take its place. In place of standard output it is only open for reading, so that nobody
+/// takes what is lost for written.
 fn open_standard_streams() {
     for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
         // SAFETY: the command takes no pointer and changes nothing.
         let flags = unsafe { libc::fcntl(stream, libc::F_GETFD) };
         if flags == -1 {
             // Takes the lowest number that is free, which is this one.
-            let null = File::options().read(true).write(true).open("/dev/null");
+            let is_written = stream != libc::STDOUT_FILENO;
+            let null = File::options()
+                .read(true)
+                .write(is_written)
+                .open("/dev/null");
             let _ = null.map(File::into_raw_fd);
         }
     }

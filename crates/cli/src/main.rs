@@ -35,7 +35,6 @@ mod terminal;
 mod until_closed;
 
 use args::{Args, Task};
-use outcome::Outcome;
 
 /// The entry where the C library is not GNU's.
 #[cfg(not(target_env = "gnu"))]
@@ -54,10 +53,14 @@ fn run() -> u8 {
         Task::Perf(args) => perf::run(&args),
         Task::Cat(args) => cat::run(&args),
     };
-    match print(&outcome) {
-        Ok(()) if outcome.success => 0,
-        _ => 1,
+    if let Some(error_text) = &outcome.error_text {
+        terminal::print_notice(error_text);
     }
+    let printed = print(&outcome.output);
+    if let Err(error) = &printed {
+        terminal::print_notice(&format!("standard output: {error}"));
+    }
+    u8::from(printed.is_err() || !outcome.success)
 }
 
 /// Whether standard output can be written to: the standard library takes what it writes to one
@@ -73,17 +76,13 @@ fn check_stdout() -> io::Result<()> {
     Ok(())
 }
 
-/// Prints the outcome, its output in one write.
-fn print(outcome: &Outcome) -> io::Result<()> {
-    if let Some(error_text) = &outcome.error_text {
-        // The output and the exit code are the result, also if nobody reads the error.
-        let _ = io::stderr().write_all(format!("rdmacm: {error_text}\n").as_bytes());
-    }
-    if outcome.output.is_empty() {
+/// Prints the output of a task in one write.
+fn print(output: &str) -> io::Result<()> {
+    if output.is_empty() {
         return Ok(());
     }
     check_stdout()?;
     let mut stdout = io::stdout().lock();
-    stdout.write_all(outcome.output.as_bytes())?;
+    stdout.write_all(output.as_bytes())?;
     stdout.flush()
 }

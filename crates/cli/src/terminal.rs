@@ -14,9 +14,10 @@ pub(crate) fn print_result(result: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Prints a notice to standard error.
+/// Prints a notice or an error to standard error, in one write. The output and the exit code are
+/// the result, also if nobody reads this.
 pub(crate) fn print_notice(notice: &str) {
-    let _ = writeln!(io::stderr(), "rdmacm: {notice}");
+    let _ = io::stderr().write_all(format!("rdmacm: {notice}\n").as_bytes());
 }
 
 /// A line that is overwritten as the task goes on, if standard error is a terminal.

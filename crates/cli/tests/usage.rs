@@ -128,20 +128,48 @@ fn a_name_nobody_knows_is_a_failure_in_words() {
     assert_eq!(output.stdout, b"");
 }
 
-/// What was not written is no success.
+/// What was not written is no success: the command exits with 1 and says why.
+#[track_caller]
+fn cannot_print(command: &mut Command, why: &str) {
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    let beginning = format!("rdmacm: standard output: {why}");
+    assert!(complaint.starts_with(&beginning), "{complaint}");
+}
+
+const EACH_WITH_OUTPUT: [&[&str]; 3] = [
+    &["devices", "--json"],
+    &["cat", "10.1.0.7:7471"],
+    &["cat", "--listen"],
+];
+
 #[test]
 fn an_output_that_is_only_read_is_a_failure() {
     let program = env!("CARGO_BIN_EXE_rdmacm");
-    let run = |arguments: &[&str]| {
+    for arguments in EACH_WITH_OUTPUT {
         let mut command = Command::new(program);
         let input = File::open(program).unwrap();
-        let output = command.args(arguments).stdout(input).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    run(&["devices", "--json"]);
-    let complaint = run(&["cat", "10.1.0.7:7471"]);
-    assert!(complaint.contains("standard output"), "{complaint}");
+        cannot_print(command.args(arguments).stdout(input), "Bad file descriptor");
+    }
+}
+
+/// The runtime of other C libraries opens `/dev/null` before the program runs.
+#[cfg(target_env = "gnu")]
+#[test]
+fn an_output_that_is_closed_is_a_failure() {
+    for arguments in EACH_WITH_OUTPUT {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_rdmacm")]);
+        cannot_print(shell.args(arguments), "Bad file descriptor");
+    }
+}
+
+#[test]
+fn an_output_without_space_is_a_failure() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
+    cannot_print(command.args(["devices", "--json"]).stdout(full), "No space");
 }
 
 #[test]

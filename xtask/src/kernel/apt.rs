@@ -191,6 +191,8 @@ impl Apt {
         self.fetch(&subcommand, name, version, into)
     }
 
+    /// Downloads into a folder of this version. What an interrupted run has left there, apt
+    /// completes, or uses if it is whole.
     fn fetch(
         &self,
         subcommand: &[&str],
@@ -199,9 +201,9 @@ impl Apt {
         into: &Path,
     ) -> anyhow::Result<PathBuf> {
         eprintln!("  download {name} {version}");
-        // One folder per version: the next run uses what an interrupted run downloaded.
         let folder = into.join(name).join(version);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        remove_refused(&folder)?;
         let mut command = self.command("apt-get");
         command
             .arg("-q")
@@ -210,12 +212,36 @@ impl Apt {
             .current_dir(&folder)
             .stdout(std::io::stderr());
         process::run(&mut command)?;
-        let entry = fs::read_dir(&folder)
-            .context("read the download folder")?
-            .next();
-        Ok(entry
-            .with_context(|| format!("apt downloaded no file for {name}"))??
-            .path())
+        downloaded(&folder).with_context(|| format!("download {name} {version}"))
+    }
+}
+
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// Returns whether apt has kept this file only to show it: its checksum is wrong.
+fn is_refused(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| extension == "FAILED")
+}
+
+fn remove_refused(folder: &Path) -> anyhow::Result<()> {
+    let files = files(folder)?;
+    let mut refused = files.iter().filter(|file| is_refused(file));
+    refused
+        .try_for_each(fs::remove_file)
+        .with_context(|| format!("empty {}", folder.display()))
+}
+
+/// The file that apt has downloaded into this folder.
+fn downloaded(folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut files = files(folder)?;
+    files.retain(|file| !is_refused(file));
+    match <[PathBuf; 1]>::try_from(files) {
+        Ok([file]) => Ok(file),
+        Err(files) => bail!("{} has not one file: {files:?}", folder.display()),
     }
 }
 
@@ -315,6 +341,32 @@ mod tests {
             "6.1.9-1",
             "bookworm"
         ));
+    }
+
+    #[test]
+    fn the_downloaded_file_is_the_only_one_that_apt_has_not_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| fs::write(folder.path().join(name), name).unwrap();
+        let names = [
+            "linux-source_6.1.9-1_all.deb.FAILED",
+            "linux-source_6.1.9-1_all.deb",
+            "another.FAILED",
+        ];
+        make(names[0]);
+        assert!(downloaded(folder.path()).is_err());
+        make(names[1]);
+        make(names[2]);
+        assert_eq!(
+            downloaded(folder.path()).unwrap(),
+            folder.path().join(names[1])
+        );
+        remove_refused(folder.path()).unwrap();
+        assert_eq!(
+            files(folder.path()).unwrap(),
+            [folder.path().join(names[1])]
+        );
+        make("another");
+        assert!(downloaded(folder.path()).is_err());
     }
 
     #[test]

@@ -43,11 +43,6 @@ impl Cache {
                 .join(".cache"),
         };
         let base = std::path::absolute(base.join("rdmacm")).context("find the cache")?;
-        let name = base.to_string_lossy();
-        ensure!(
-            !name.contains([' ', ':']),
-            "the kernel's build fails with spaces or colons in {name}: set XDG_CACHE_HOME"
-        );
         make(&base)?;
         Ok(Self(base))
     }
@@ -67,8 +62,13 @@ impl Cache {
         Ok(path)
     }
 
-    /// Waits until no other process writes to the cache.
+    /// Waits until no other process builds in the cache. Fails if nothing can be built there.
     pub(crate) fn lock(&self) -> anyhow::Result<CacheLock> {
+        let name = self.0.to_string_lossy();
+        ensure!(
+            !name.contains([' ', ':']),
+            "the kernel's build fails with spaces or colons in {name}: set XDG_CACHE_HOME"
+        );
         let path = self.path("lock");
         let file = File::create(&path).with_context(|| format!("make {}", path.display()))?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -83,15 +83,16 @@ impl Cache {
         Ok(CacheLock { _file: file })
     }
 
-    /// The cached kernel of a role, if it fits.
-    pub(crate) fn find(&self, role: &str, fits: &str) -> Option<(PathBuf, Record)> {
+    /// The cached kernel of a role, if it fits and has this file.
+    pub(crate) fn find(&self, role: &str, fits: &str, file: &str) -> Option<(PathBuf, Record)> {
         let folder = self.path(role);
         let record = fs::read(folder.join(RECORD)).ok()?;
         let record: Record = serde_json::from_slice(&record).ok()?;
-        (record.fits == fits).then_some((folder, record))
+        (record.fits == fits && folder.join(file).exists()).then_some((folder, record))
     }
 
-    /// Moves a finished folder into the cache as the role's kernel, atomically.
+    /// Moves a finished folder into the cache as the role's kernel. If that is interrupted, the
+    /// cache has the old kernel, the new one or none, but no part of one.
     pub(crate) fn store(
         &self,
         made: &Path,
@@ -101,10 +102,13 @@ impl Cache {
         let text = serde_json::to_vec_pretty(record).context("write the record")?;
         fs::write(made.join(RECORD), text).context("write the record")?;
         let folder = self.path(role);
+        // An interrupted run may have left one, and a folder can only replace an empty one.
+        let old = self.empty(&format!("old-{role}"))?;
         if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("replace {}", folder.display()))?;
+            fs::rename(&folder, &old).with_context(|| format!("replace {}", folder.display()))?;
         }
         fs::rename(made, &folder).with_context(|| format!("store {}", folder.display()))?;
+        fs::remove_dir_all(&old).with_context(|| format!("remove {}", old.display()))?;
         Ok(folder)
     }
 }
@@ -117,6 +121,8 @@ fn make(path: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    const IMAGE: &str = "image";
+
     fn record(fits: &str) -> Record {
         Record {
             version: "6.1-1".to_owned(),
@@ -125,27 +131,51 @@ mod tests {
         }
     }
 
+    fn store(cache: &Cache, role: &str, fits: &str) -> PathBuf {
+        let made = cache.empty("made").unwrap();
+        fs::write(made.join(IMAGE), fits).unwrap();
+        let folder = cache.store(&made, role, &record(fits)).unwrap();
+        assert!(!made.exists());
+        folder
+    }
+
     #[test]
     fn a_cached_kernel_is_found_if_it_fits() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache(directory.path().to_owned());
-        assert_eq!(cache.find("stock", "a"), None);
-        let made = cache.empty("made").unwrap();
-        let folder = cache.store(&made, "stock", &record("a")).unwrap();
-        assert_eq!(cache.find("stock", "a"), Some((folder, record("a"))));
-        assert_eq!(cache.find("stock", "b"), None);
-        assert!(!made.exists());
+        let find = |fits| cache.find("stock", fits, IMAGE);
+        assert_eq!(find("a"), None);
+        let folder = store(&cache, "stock", "a");
+        assert_eq!(find("a"), Some((folder.clone(), record("a"))));
+        assert_eq!(find("b"), None);
+        fs::remove_file(folder.join(IMAGE)).unwrap();
+        assert_eq!(find("a"), None);
     }
 
     #[test]
     fn a_newer_kernel_replaces_the_cached_one() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache(directory.path().to_owned());
+        // What an interrupted run has left.
+        fs::write(cache.empty("old-new").unwrap().join(IMAGE), "").unwrap();
         for fits in ["a", "b"] {
-            let made = cache.empty("made").unwrap();
-            cache.store(&made, "new", &record(fits)).unwrap();
+            store(&cache, "new", fits);
         }
-        assert!(cache.find("new", "a").is_none());
-        assert!(cache.find("new", "b").is_some());
+        assert!(cache.find("new", "a", IMAGE).is_none());
+        assert!(cache.find("new", "b", IMAGE).is_some());
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn only_a_build_fails_with_spaces_or_colons_in_the_name() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, is_usable) in [("a b", false), ("a:b", false), ("ab", true)] {
+            let cache = Cache(directory.path().join(name));
+            make(&cache.0).unwrap();
+            store(&cache, "new", "a");
+            assert!(cache.find("new", "a", IMAGE).is_some());
+            assert_eq!(cache.lock().is_ok(), is_usable, "{name}");
+        }
     }
 }

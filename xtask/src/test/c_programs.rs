@@ -100,29 +100,54 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<()> {
 }
 
 fn with_system(workspace: &Workspace) -> anyhow::Result<()> {
-    let folder = workspace.programs();
-    compile(workspace, &folder, &[], WITH_BOTH)?;
-    compile(workspace, &folder, &[], WITH_SYSTEM)
+    replace(&workspace.programs(), |folder| {
+        compile(workspace, folder, &[], WITH_BOTH)?;
+        compile(workspace, folder, &[], WITH_SYSTEM)
+    })
 }
 
 fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
     let folder = workspace.programs().join(NEWEST);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("empty {}", folder.display()))?;
-    }
-    let newest = RdmaCore::prepare(false)?;
-    fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
-    for tool in TOOLS {
-        let from = newest.bin().join(tool);
-        fs::copy(&from, folder.join(tool)).with_context(|| format!("copy {}", from.display()))?;
-    }
+    let newest = match RdmaCore::prepare(false) {
+        Ok(newest) => newest,
+        Err(error) => {
+            // Tests would compare with programs of another release.
+            if folder.exists() {
+                fs::remove_dir_all(&folder).with_context(|| format!("{error:#}"))?;
+            }
+            return Err(error);
+        }
+    };
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
     let lib = newest.lib().display().to_string();
     let flags = [
         format!("-I{}", newest.include().display()),
         format!("-L{lib}"),
         format!("-Wl,-rpath,{lib}"),
     ];
-    compile(workspace, &folder, &flags, WITH_BOTH)
+    replace(&folder, |folder| {
+        for tool in TOOLS {
+            let (from, to) = (newest.bin().join(tool), folder.join(tool));
+            fs::copy(&from, to).with_context(|| format!("copy {}", from.display()))?;
+        }
+        compile(workspace, folder, &flags, WITH_BOTH)
+    })
+}
+
+/// Builds programs beside those of a folder, and then moves each in the place of the one of its
+/// name, which another run may start meanwhile.
+fn replace(folder: &Path, build: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let beside = tempfile::Builder::new()
+        .prefix("building-")
+        .tempdir_in(folder);
+    let beside = beside.with_context(|| format!("build in {}", folder.display()))?;
+    build(beside.path())?;
+    for program in fs::read_dir(beside.path()).context("list the built programs")? {
+        let program = program.context("list the built programs")?;
+        fs::rename(program.path(), folder.join(program.file_name()))
+            .with_context(|| format!("replace {}", program.path().display()))?;
+    }
+    Ok(())
 }
 
 fn compile(
@@ -160,6 +185,29 @@ fn files(source: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_there_until_others_take_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, other) = (folder.path().join("program"), folder.path().join("other"));
+        fs::write(&program, "old").unwrap();
+        fs::write(&other, "other").unwrap();
+        let mut running = fs::File::open(&program).unwrap();
+        let failed = replace(folder.path(), |built| {
+            fs::write(built.join("program"), "a part").unwrap();
+            assert_eq!(fs::read(&program).unwrap(), b"old");
+            anyhow::bail!("it does not compile")
+        });
+        failed.unwrap_err();
+        assert_eq!(fs::read(&program).unwrap(), b"old");
+        replace(folder.path(), |built| {
+            Ok(fs::write(built.join("program"), "new")?)
+        })
+        .unwrap();
+        assert_eq!(fs::read(&program).unwrap(), b"new");
+        assert_eq!(std::io::read_to_string(&mut running).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn the_release_is_the_third_number_of_the_file() {

@@ -13,11 +13,18 @@ use crate::test::totals::Totals;
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A name, a command that makes the guest fail, a part of the error, and the guest's timeout.
-const FAILURES: [(&str, &str, &str, Duration); 3] = [
+const FAILURES: [(&str, &str, &str, Duration); 4] = [
     (
         "panic",
         "echo c > /proc/sysrq-trigger; sleep 600",
         "panic",
+        TIMEOUT,
+    ),
+    // The kernel's words: a real one would take its detector 20 seconds to notice.
+    (
+        "lock-up",
+        "echo '<0>watchdog: BUG: soft lockup - CPU#0 stuck for 22s!' > /dev/kmsg; sleep 600",
+        "soft lockup",
         TIMEOUT,
     ),
     (

@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
 
 use crate::host_packages;
@@ -20,8 +23,11 @@ use crate::workspace::Workspace;
 /// How long to fuzz ibacm's client, in seconds: longer than `cargo test` does, shorter than
 /// `cargo xtask soak`.
 const FUZZ: &str = "RDMACM_FUZZ_SECONDS";
-const FUZZ_SECONDS: &str = "5";
+const FUZZ_SECONDS: u32 = 5;
 const FUZZ_TEST: &str = "acm::tests::fuzz";
+/// How long cargo may print nothing, beside the time for fuzzing: compiling a crate and each of
+/// the other tests take a fraction of it on a slow machine.
+const SILENCE: Duration = Duration::from_secs(1800);
 
 /// Format, lints, documentation, dependencies, unit and doc tests.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
@@ -133,13 +139,20 @@ fn quiet(command: &mut Command) -> anyhow::Result<()> {
 fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
-    if std::env::var_os(FUZZ).is_none() {
-        cargo.env(FUZZ, FUZZ_SECONDS);
+    let chosen = std::env::var(FUZZ).ok();
+    if chosen.is_none() {
+        cargo.env(FUZZ, FUZZ_SECONDS.to_string());
     }
+    let fuzz = chosen.and_then(|seconds| seconds.parse().ok());
+    let fuzz = fuzz.unwrap_or(FUZZ_SECONDS);
     match Skips::for_host(workspace) {
-        Ok(skips) => run_harness(&mut cargo, skips, totals),
+        Ok(skips) => run_harness(&mut cargo, silence(fuzz), skips, totals),
         Err(error) => totals.fail("host/skips", &format!("{error:#}")),
     }
+}
+
+fn silence(fuzz_seconds: u32) -> Duration {
+    SILENCE + Duration::from_secs(fuzz_seconds.into())
 }
 
 /// Runs each benchmark once, without measuring it: one that does not work any more is found.
@@ -154,20 +167,25 @@ pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--package", "rdmacm-addrinfo", "--lib", FUZZ_TEST]);
     cargo.env(FUZZ, seconds.to_string());
-    run_harness(&mut cargo, Skips::NONE, totals);
+    run_harness(&mut cargo, silence(seconds), Skips::NONE, totals);
 }
 
-/// Runs cargo's tests and counts their results. It is a failure if none ran.
-fn run_harness(cargo: &mut Command, skips: Skips, totals: &mut Totals) {
+/// Runs cargo's tests and counts their results. It is a failure if none ran, or if cargo prints
+/// nothing for so long.
+fn run_harness(cargo: &mut Command, silence: Duration, skips: Skips, totals: &mut Totals) {
     eprintln!("{} ...", process::line(cargo));
     let mut harness = Harness::new(totals, "host", "host").expect(skips);
-    let end = run_tests(cargo, &mut harness);
+    let end = run_tests(cargo, silence, &mut harness);
     harness.close(end);
 }
 
 /// Runs cargo with one pipe for both outputs, which keeps their order: cargo names the program
 /// on standard error, and the program its tests on standard output.
-fn run_tests(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<()> {
+fn run_tests(
+    cargo: &mut Command,
+    silence: Duration,
+    harness: &mut Harness<'_>,
+) -> anyhow::Result<()> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).context("pipe")?;
     cargo
         .stdin(Stdio::null())
@@ -177,18 +195,42 @@ fn run_tests(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<(
     // The command holds write ends of the pipe: drop it, so that the output ends.
     *cargo = Command::new("true");
     let mut output = File::from(read);
-    let mut buffer = [0; 8192];
-    loop {
-        match output.read(&mut buffer).context("read from cargo")? {
-            0 => break,
-            length => harness.read(&buffer[..length]),
-        }
+    let has_ended = read_output(&mut output, silence, harness)?;
+    if !has_ended {
+        process::kill_with_descendants(child.id()).context("kill cargo")?;
+        // What they had written.
+        read_output(&mut output, Duration::ZERO, harness)?;
     }
     let status = child.wait().context("wait for cargo")?;
+    ensure!(
+        has_ended,
+        "cargo was killed: it had printed nothing for {} s",
+        silence.as_secs()
+    );
     if !status.success() {
         return Err(NonZeroExit(status.to_string()).into());
     }
     Ok(())
+}
+
+/// Reads until the end, or until nothing has come for so long. Returns whether it is the end.
+fn read_output(
+    output: &mut File,
+    silence: Duration,
+    harness: &mut Harness<'_>,
+) -> anyhow::Result<bool> {
+    let timeout = PollTimeout::try_from(silence).unwrap_or(PollTimeout::MAX);
+    let mut buffer = [0; 8192];
+    loop {
+        let mut descriptors = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut descriptors, timeout).context("wait for output of cargo")? == 0 {
+            return Ok(false);
+        }
+        match output.read(&mut buffer).context("read from cargo")? {
+            0 => return Ok(true),
+            length => harness.read(&buffer[..length]),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,8 +247,27 @@ mod tests {
             ),
         ] {
             let mut totals = Totals::default();
-            run_harness(Command::new("printf").arg(output), Skips::NONE, &mut totals);
+            let mut printf = Command::new("printf");
+            run_harness(printf.arg(output), SILENCE, Skips::NONE, &mut totals);
             assert_eq!(totals.to_string(), expected);
         }
+    }
+
+    #[test]
+    fn tests_that_hang_are_killed_and_reported() {
+        let script = "echo 'running 2 tests'; echo 'test a ... ok'; sleep 60 & sleep 60";
+        let mut shell = Command::new("sh");
+        let mut totals = Totals::default();
+        let silence = Duration::from_secs(1);
+        run_harness(
+            shell.args(["-c", script]),
+            silence,
+            Skips::NONE,
+            &mut totals,
+        );
+        // The missing result, and the reason.
+        assert_eq!(totals.to_string(), "1 passed, 2 failed, 0 skipped");
+        let reason = totals.last_reason().unwrap();
+        assert!(reason.contains("nothing for 1 s"), "{reason}");
     }
 }

@@ -98,10 +98,12 @@ async fn disconnecting_from_a_frozen_peer_completes(
     Ok(())
 }
 
+/// Not in the time after which a request fails, nor until the other tests have ended.
 async fn no_event_reports_a_frozen_peer(context: TestContext<'_>) -> anyhow::Result<()> {
     let (near, far) = (context.near(), context.far());
     let (active, passive) = context.connect().await?;
     context.wait_for_action().await;
+    context.let_pass(context.device.min_request_timeout()).await;
     context.wait_for_action().await;
     near.expect_no_event(active).await?;
     far.expect_no_event(passive).await?;

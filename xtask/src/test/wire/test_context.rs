@@ -114,6 +114,19 @@ impl<'s> TestContext<'s> {
         .await;
     }
 
+    /// Lets time pass, for the device to report nothing.
+    pub(super) async fn let_pass(self, time: Duration) {
+        let end = Instant::now() + time;
+        poll_fn(|_| {
+            if Instant::now() < end {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
+    }
+
     /// Waits until `find` returns a value, or fails after `timeout`.
     pub(super) async fn until<T>(
         self,
