@@ -2,21 +2,28 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
-use nix::unistd::{Uid, setuid};
-use rdmacm_core::{AddressAbi, CmAddr, Error, EventChannel, PortSpace};
-use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, Uid, setuid};
+use rdmacm_addrinfo::Hints;
+use rdmacm_core::{AddressAbi, ChannelOptions, CmAddr, Error, EventChannel, PortSpace};
+use rdmacm_tests::{FIRST_PORT, PATIENCE, SECOND, Site, free_ports};
 use rdmacm_tests_macros::case;
 
+use crate::c_tools::tool::Tool;
 use crate::connector::handshakes;
 use crate::listener::closed;
 use crate::messages::killed_peer;
 use crate::node::fork;
 use crate::rdma_core::RdmaCore;
+use crate::schedule::watchdog;
 use crate::{command, getaddrinfo, messages, scenarios, streams, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -62,10 +69,24 @@ pub(crate) fn site() -> Site {
     sites.find(|site| site.driver() == asked).unwrap()
 }
 
+/// A task may wait several times as long as a test is patient.
 fn check(command: &mut Command) {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
+    let task = Tool::spawn_on(command, Stdio::null(), Stdio::piped());
+    task.finish_within(5 * PATIENCE).assert_success();
+}
+
+/// Whether a forked process ends and succeeds. One that does not end is killed.
+pub(crate) fn ends(child: Pid) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match waitpid(child, Some(WaitPidFlag::WNOHANG)).unwrap() {
+            WaitStatus::StillAlive => thread::sleep(Duration::from_millis(1)),
+            status => return status == WaitStatus::Exited(child, 0),
+        }
+    }
+    kill(child, Signal::SIGKILL).unwrap();
+    waitpid(child, None).unwrap();
+    false
 }
 
 /// In a child: runs its task and returns the exit code. A task that does not exist is a failure.
@@ -79,6 +100,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .chain(closed::TASKS)
         .chain(killed_peer::TASKS)
         .chain(handshakes::TASKS)
+        .chain(watchdog::TASKS)
         .chain(streams::killed_peer::TASKS)
         .chain(streams::threads::TASKS);
     let Some((_, task)) = tasks.into_iter().find(|(name, _)| asked == *name) else {
@@ -176,6 +198,15 @@ fn missing_node() {
     assert_eq!(errno, libc::ENOENT);
     assert!(words.contains(NODE), "{words}");
     assert!(words.contains("the module is loaded"), "{words}");
+    // A deadline ends the wait for the node.
+    let begun = Instant::now();
+    let impatient = EventChannel::options().device_node_timeout(Duration::ZERO);
+    assert!(matches!(impatient.open(), Err(Error::Open { .. })));
+    let hints = Hints::rc().deadline(Duration::from_millis(100));
+    let refused = rdmacm_addrinfo::resolve("192.0.2.1", "7471", &hints).unwrap_err();
+    let is_open = matches!(refused, rdmacm_addrinfo::Error::Rdma(Error::Open { .. }));
+    assert!(is_open, "{refused:?}");
+    assert!(begun.elapsed() < ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT);
 }
 
 /// Like udev, after the kernel has created the device.
@@ -183,7 +214,7 @@ fn late_node() {
     let device = stat(Path::new(NODE)).unwrap().st_rdev;
     let verbs = stat(Path::new("/dev/infiniband/uverbs0")).unwrap().st_rdev;
     hide("/dev/infiniband");
-    let open = std::thread::spawn(EventChannel::open);
+    let open = thread::spawn(EventChannel::open);
     let make = |name: &str, device| {
         let (kind, mode) = (SFlag::S_IFCHR, Mode::from_bits_retain(0o666));
         mknod(&Path::new("/dev/infiniband").join(name), kind, mode, device).unwrap();

@@ -16,6 +16,7 @@ pub(crate) mod operations;
 pub(crate) mod order;
 pub(crate) mod queued_sends;
 pub(crate) mod random;
+pub(crate) mod reset;
 pub(crate) mod shared;
 pub(crate) mod teardown;
 pub(crate) mod unreliable;
@@ -48,12 +49,12 @@ pub(crate) fn next(queue: &CompletionQueue) -> Completion {
 
 /// The result of the next send request.
 pub(crate) fn sent(queue_pair: &QueuePair) -> Completion {
-    next(queue_pair.send_queue())
+    next(queue_pair.send_cq())
 }
 
 /// The next received message.
 pub(crate) fn received(queue_pair: &QueuePair) -> Completion {
-    next(queue_pair.receive_queue())
+    next(queue_pair.recv_cq())
 }
 
 /// Bytes that differ from their neighbours and from those of other seeds.

@@ -146,8 +146,8 @@ fn a_shared_protection_domain_and_queues_are_used(site: &Site) {
     let queue = context.create_completion_queue(64).unwrap();
     let options = QueuePair::options(QpType::RC)
         .protection_domain(&domain)
-        .send_queue(&queue)
-        .receive_queue(&queue);
+        .send_cq(&queue)
+        .recv_cq(&queue);
     let (client, server) = pair(site, &options);
     client.post_send(domain.allocate(5).unwrap()).unwrap();
     let mut done = Vec::new();

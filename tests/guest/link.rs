@@ -5,9 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::panicking;
 
 use rdmacm_core::CmAddr;
 use rdmacm_tests::{Site, free_port};
+use tokio::task::spawn_blocking;
 
 /// An RDMA device on an interface of its own, which is removed when it is dropped.
 pub(crate) struct Link {
@@ -21,9 +23,14 @@ pub(crate) struct Link {
 }
 
 pub(crate) fn run(command: &str) {
+    assert!(succeeds(command), "{command}");
+}
+
+fn succeeds(command: &str) -> bool {
     let mut words = command.split_whitespace();
-    let status = Command::new(words.next().unwrap()).args(words).status();
-    assert!(status.unwrap().success(), "{command}");
+    let program = words.next().unwrap_or_default();
+    let status = Command::new(program).args(words).status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn veth(name: &str) {
@@ -104,13 +111,16 @@ impl Link {
     }
 
     pub(crate) fn remove_device(&self) {
-        run(&format!("rdma link del {}", self.device));
+        // Also if that fails, it is not tried again.
         self.removed.store(true, Ordering::Relaxed);
+        run(&format!("rdma link del {}", self.device));
     }
 
-    /// The test has removed it.
-    pub(crate) fn is_removed(&self) {
+    /// Removes the device while the caller's other tasks go on.
+    pub(crate) async fn remove_device_beside_tasks(&self) {
         self.removed.store(true, Ordering::Relaxed);
+        let removal = format!("rdma link del {}", self.device);
+        spawn_blocking(move || run(&removal)).await.unwrap();
     }
 
     /// Another address of the interface's network, which no host has.
@@ -132,11 +142,14 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if !self.removed.load(Ordering::Relaxed) {
-            self.remove_device();
-        }
-        for netdev in std::iter::once(&self.netdev).chain(&self.slaves) {
-            run(&format!("ip link del {netdev}"));
+        let device = format!("rdma link del {}", self.device);
+        let device = (!self.removed.load(Ordering::Relaxed)).then_some(device);
+        let interfaces = std::iter::once(&self.netdev).chain(&self.slaves);
+        let interfaces = interfaces.map(|netdev| format!("ip link del {netdev}"));
+        for removal in device.into_iter().chain(interfaces) {
+            let is_done = succeeds(&removal);
+            // A panic while a failed test unwinds would end the suite.
+            assert!(is_done || panicking(), "{removal}");
         }
     }
 }

@@ -61,6 +61,7 @@ mod sidr;
 mod streams;
 mod suite;
 mod system_calls;
+mod tcp;
 mod unread_events;
 mod verbs;
 
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         println!("no test has such a name");
         return ExitCode::FAILURE;
     }
+    schedule::watchdog::start();
     let conclusion = libtest_mimic::run(&arguments, trials);
     schedule::print_times();
     conclusion.exit_code()

@@ -151,8 +151,8 @@ fn removal_ends_live_connections(site: &Site) {
     thread::scope(|scope| {
         let waits = [client, server].map(|queue_pair| {
             scope.spawn(|| {
-                assert_eq!(given_up(queue_pair.receive_queue()), 3);
-                assert_eq!(given_up(queue_pair.send_queue()), 0);
+                assert_eq!(given_up(queue_pair.recv_cq()), 3);
+                assert_eq!(given_up(queue_pair.send_cq()), 0);
             })
         });
         let event = scope.spawn(|| {
@@ -174,7 +174,7 @@ fn removal_ends_live_connections(site: &Site) {
         assert!(queue_pair.context().is_gone());
         let request = SendRequest::inline(SendOperation::Send, b"x");
         assert!(queue_pair.post_send(request).is_err());
-        assert!(queue_pair.receive_queue().poll().unwrap_err().is_gone());
+        assert!(queue_pair.recv_cq().poll().unwrap_err().is_gone());
     }
 }
 

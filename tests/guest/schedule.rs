@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
+
+pub(crate) mod watchdog;
 
 /// A test's share of the guest. Tests begin in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,22 +158,22 @@ impl Drop for Turn {
 /// Times a test, however it ends.
 struct Clock {
     name: String,
-    began: Instant,
 }
 
 static TIMES: Mutex<Vec<(String, Duration)>> = Mutex::new(Vec::new());
 
 impl Clock {
     fn start(name: String) -> Self {
-        let began = Instant::now();
-        Self { name, began }
+        watchdog::begins(name.clone());
+        Self { name }
     }
 }
 
 impl Drop for Clock {
     fn drop(&mut self) {
         let name = std::mem::take(&mut self.name);
-        lock(&TIMES).push((name, self.began.elapsed()));
+        let time = watchdog::ends(&name);
+        lock(&TIMES).push((name, time));
     }
 }
 

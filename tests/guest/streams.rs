@@ -78,7 +78,7 @@ impl Pair {
         let connector = connector.deadline(PATIENCE);
         let pair = thread::scope(|scope| {
             let client = scope.spawn(|| connector.connect_stream(client.clone()).unwrap());
-            let (server, _) = listener.accept().unwrap();
+            let (server, _) = accept(listener);
             Self {
                 client: client.join().unwrap(),
                 server,
@@ -96,7 +96,7 @@ impl Pair {
     }
 }
 
-/// Accepts a peer of another process, which may have failed and never come.
+/// Accepts a peer, which may have failed and never come.
 pub(crate) fn accept(listener: &RdmaListener) -> (RdmaStream, SocketAddr) {
     let (accepted, is_accepted) = channel::<()>();
     let stop = listener.stop_handle();
@@ -408,7 +408,7 @@ fn a_client_without_an_answer_delays_nobody(site: &Site) {
             (&client).write_all(b"hello").unwrap();
             (&client).read_to_end(&mut Vec::new()).unwrap();
         });
-        let (server, _) = listener.accept().unwrap();
+        let (server, _) = accept(&listener);
         server.set_read_timeout(Some(SECOND)).unwrap();
         (&server).read_exact(&mut [0; 5]).unwrap();
         server.close(PATIENCE).unwrap();
@@ -441,7 +441,7 @@ fn many_clients_connect_at_once(site: &Site) {
                 assert_eq!(byte, [number]);
             }
         });
-        let streams: Vec<_> = (0..100).map(|_| listener.accept().unwrap().0).collect();
+        let streams: Vec<_> = (0..100).map(|_| accept(&listener).0).collect();
         for stream in &streams {
             let mut byte = [0];
             { stream }.read_exact(&mut byte).unwrap();

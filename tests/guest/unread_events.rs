@@ -12,6 +12,8 @@ use rdmacm_core::{
 use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft, expect};
 use rdmacm_tests_macros::case;
 
+use crate::tcp;
+
 pub(crate) mod device;
 
 /// An event and the objects it depends on, which are dropped one by one.
@@ -261,7 +263,7 @@ fn client_of_a_tcp_listener(site: &Site) -> (Side, TcpStream) {
     id.with_queue_pair(&queue_pair)
         .connect(ConnParam::new())
         .unwrap();
-    let (stream, _) = listener.accept().unwrap();
+    let stream = tcp::accept(&listener);
     let client = Side {
         channel,
         id,

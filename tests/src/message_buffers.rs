@@ -30,7 +30,7 @@ impl Site {
 /// Sends a message and waits for its completion.
 pub fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     post_message(queue_pair, bytes);
-    drop(done(queue_pair.send_queue()));
+    drop(done(queue_pair.send_cq()));
 }
 
 /// Posts a message without waiting for its completion. If the peer disconnects when it
@@ -44,7 +44,7 @@ pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
 /// Waits for a message.
 #[must_use]
 pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
-    let completion = done(queue_pair.receive_queue());
+    let completion = done(queue_pair.recv_cq());
     let length = completion.result().unwrap().bytes;
     let buffer = completion.sg_list.into_buffer().unwrap();
     buffer[..length as usize].to_vec()

@@ -4,9 +4,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rdmacm_addrinfo::{Acm, AddrInfo, AddrInfoFlags, Directory, Reason};
 use rdmacm_core::{Family, PathData, PortSpace};
 use rdmacm_tests::{AcmDaemon, Action, PATIENCE, Site};
@@ -63,9 +67,9 @@ pub(super) fn judge(script: &Script, site: &Site) {
             assert_eq!(daemon.requests(1).len(), 1);
             let found = resolve(script, Some(daemon));
             assert_eq!(daemon.requests(2).len(), 2);
-            assert!(librdmacm.try_wait().unwrap().is_none());
+            assert!(librdmacm.0.try_wait().unwrap().is_none());
             daemon.hang_up();
-            let librdmacm = finish(librdmacm);
+            let librdmacm = librdmacm.finish();
             compare(&librdmacm.lists, &found, script, site);
         }
     }
@@ -96,45 +100,85 @@ fn start(daemon: Daemon, actions: &Arc<Mutex<Vec<Action>>>) -> Option<AcmDaemon>
     }
 }
 
-fn start_c(script: &Script) -> Child {
+/// librdmacm's process, killed when dropped.
+struct Program(Child);
+
+fn start_c(script: &Script) -> Program {
     let mut program = Command::new(built(C_PROGRAM));
     program.args(script.question.arguments());
     if script.twice {
         program.arg("again");
     }
     program.stdin(Stdio::piped()).stdout(Stdio::piped());
-    program.spawn().unwrap()
+    Program(program.spawn().unwrap())
 }
 
-fn finish(mut program: Child) -> Said {
-    let mut text = String::new();
-    let mut output = program.stdout.take().unwrap();
-    output.read_to_string(&mut text).unwrap();
-    Said {
-        lists: printed(&text),
-        end: program.wait().unwrap(),
+impl Program {
+    /// Does something that ends at the latest with the process, which is killed after a while.
+    fn until_killed<T>(&self, work: impl FnOnce() -> T) -> T {
+        let process = Pid::from_raw(self.0.id().try_into().unwrap());
+        let (done, is_done) = channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    kill(process, Signal::SIGKILL).unwrap();
+                }
+            });
+            // Dropped when the work is done, also if it panics.
+            let _done = done;
+            work()
+        })
+    }
+
+    fn finish(mut self) -> Said {
+        let mut output = self.0.stdout.take().unwrap();
+        let text = self.until_killed(|| std::io::read_to_string(&mut output));
+        self.said(&text.unwrap())
+    }
+
+    /// The second resolution begins after the daemon has ended the connection of the first.
+    fn finish_twice(mut self, is_ended: impl FnOnce()) -> Said {
+        let mut output = BufReader::new(self.0.stdout.take().unwrap());
+        let mut input = self.0.stdin.take().unwrap();
+        let text = self.until_killed(|| {
+            let mut text = String::new();
+            while output.read_line(&mut text).unwrap() > 1 {}
+            is_ended();
+            let _ = input.write_all(b"\n");
+            output.read_to_string(&mut text).unwrap();
+            text
+        });
+        self.said(&text)
+    }
+
+    /// What it has printed, once its output has ended.
+    fn said(&mut self, text: &str) -> Said {
+        Said {
+            lists: printed(text),
+            end: self.0.wait().unwrap(),
+        }
     }
 }
 
-/// A second resolution begins after the daemon has ended the connection.
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, unless the test fails.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn c_library(script: &Script, daemon: Option<&AcmDaemon>) -> Said {
     let before = daemon.map_or(0, |daemon| daemon.requests(0).len());
-    let mut program = start_c(script);
+    let program = start_c(script);
     if !script.twice {
-        return finish(program);
+        return program.finish();
     }
-    let mut output = BufReader::new(program.stdout.take().unwrap());
-    let mut text = String::new();
-    while output.read_line(&mut text).unwrap() > 1 {}
-    if let Some(daemon) = daemon {
-        assert_eq!(daemon.requests(before + 1).len(), before + 1);
-    }
-    let _ = program.stdin.take().unwrap().write_all(b"\n");
-    output.read_to_string(&mut text).unwrap();
-    Said {
-        lists: printed(&text),
-        end: program.wait().unwrap(),
-    }
+    program.finish_twice(|| {
+        if let Some(daemon) = daemon {
+            assert_eq!(daemon.requests(before + 1).len(), before + 1);
+        }
+    })
 }
 
 /// Returns all entries in their order.

@@ -84,7 +84,7 @@ fn a_dead_client_of_perf_has_failed(site: &Site) {
     let request = SendRequest::new(SendOperation::Send, memory);
     queue_pair.post_send(request).unwrap();
     // The server has nothing to send after its answer.
-    let receives = queue_pair.receive_queue();
+    let receives = queue_pair.recv_cq();
     let answer = receives.next(PATIENCE).unwrap().unwrap();
     assert_eq!(answer.result().unwrap().bytes, 16);
     server.wait_for(&format!("rdmacm: {}:", site.v4));

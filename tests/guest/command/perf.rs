@@ -220,7 +220,7 @@ fn an_interrupted_client_disconnects(site: &Site) {
     queue_pair.post_receive(room).unwrap();
     let connection = incoming.param(agreed).accept_on(queue_pair).unwrap();
     // It has sent the address of its memory, so it is measuring.
-    let receives = connection.queue_pair().receive_queue();
+    let receives = connection.queue_pair().recv_cq();
     let memory = receives.next(PATIENCE).unwrap().unwrap();
     assert_eq!(memory.result().unwrap().bytes, 16);
     client.interrupt();

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{Awaited, Connected, awaited_pair, options, pair};
 use crate::connector::asynchronous::{Dropped, on_one_thread, on_threads};
-use crate::link::{Link, run};
+use crate::link::Link;
 use crate::messages::ending;
 use crate::messages::removal::{RemovalSeen, removal_seen};
 use rdmacm_tests_macros::case;
@@ -310,11 +310,7 @@ fn device_removal_ends_the_wait_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(&link.site(site), &options()).await;
         let last_error = async |side: Awaited| last_awaited(&side).await;
-        let removing = async {
-            let device = link.device.clone();
-            let removal = move || run(&format!("rdma link del {device}"));
-            tokio::task::spawn_blocking(removal).await.unwrap();
-        };
+        let removing = link.remove_device_beside_tasks();
         let (one, other, ()) = tokio::join!(last_error(client), last_error(server), removing);
         let errors = [one, other];
         assert!(
@@ -324,5 +320,4 @@ fn device_removal_ends_the_wait_on_tokio(site: &Site) {
                 .any(|error| removal_seen(error) == RemovalSeen::DeviceGone)
         );
     });
-    link.is_removed();
 }

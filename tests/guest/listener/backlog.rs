@@ -10,6 +10,7 @@ use rdmacm::core::{CommandNumber, EventChannel};
 use rdmacm_tests::{Counting, PATIENCE, Site};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::connector::asynchronous::{connector, on_one_thread};
 use crate::queue_pairs::QueuePairs;
@@ -53,7 +54,8 @@ fn three_times_the_backlog_connects_without_retries(site: &Site) {
                 let connecting = connector.connect_with(queue_pairs.clone());
                 let room = Arc::clone(&room);
                 tasks.spawn(async move {
-                    room.acquire().await.unwrap().forget();
+                    let permit = timeout(PATIENCE, room.acquire()).await.unwrap();
+                    permit.unwrap().forget();
                     (connecting.await.unwrap(), Instant::now())
                 });
             }
@@ -85,9 +87,12 @@ fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
             let connector = connector(site, port).with_node(&node);
             tasks.spawn(connector.connect_with(queue_pairs.clone()));
         }
-        while device.of(CommandNumber::CONNECT) < BURST {
-            tokio::task::yield_now().await;
-        }
+        let all = async {
+            while device.of(CommandNumber::CONNECT) < BURST {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, all).await.unwrap();
         asked.send(()).unwrap();
         for refused in tasks.join_all().await {
             assert!(refused.unwrap_err().is_rejected());

@@ -10,7 +10,7 @@ use rdmacm_verbs::WcStatus;
 
 use super::Pair;
 use crate::connector::asynchronous::{on_one_thread, on_threads};
-use crate::link::{Link, run};
+use crate::link::Link;
 use rdmacm_tests_macros::case;
 
 /// Both sides of a connection on a device of the test's own.
@@ -107,16 +107,11 @@ fn device_removal_ends_a_wait_on_tokio(site: &Site) {
             let last_error = async |connection: rdmacm::tokio::Connection| {
                 seen_by_receive(connection.receive().await)
             };
-            let removing = async {
-                let device = link.device.clone();
-                let removal = move || run(&format!("rdma link del {device}"));
-                tokio::task::spawn_blocking(removal).await.unwrap();
-            };
+            let removing = link.remove_device_beside_tasks();
             let (one, other, ()) = tokio::join!(last_error(client), last_error(server), removing);
             let seen = [one, other];
             assert!(seen.contains(&RemovalSeen::DeviceGone), "{seen:?}");
         });
-        link.is_removed();
     }
 }
 

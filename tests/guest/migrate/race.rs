@@ -1,7 +1,5 @@
 //! Commands during a migration.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rdmacm_core::{EventKind, QpState};
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
@@ -12,21 +10,18 @@ const MOVES: usize = 100;
 fn commands_succeed_while_the_id_moves(site: &Site) {
     let channels = [site.channel(), site.channel()];
     let id = site.resolved(&channels[0], site.v4(7471));
-    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let commands = scope.spawn(|| {
-            let mut count = 0;
-            while !done.load(Ordering::Relaxed) || count < MOVES {
-                id.set_tos(8).unwrap();
-                id.init_qp_attr(QpState::INIT).unwrap();
-                count += 1;
+        let moving = scope.spawn(|| {
+            for channel in channels.iter().cycle().skip(1).take(MOVES) {
+                id.migrate(channel).unwrap();
             }
         });
-        for channel in channels.iter().cycle().skip(1).take(MOVES) {
-            id.migrate(channel).unwrap();
+        let mut count = 0;
+        while !moving.is_finished() || count < MOVES {
+            id.set_tos(8).unwrap();
+            id.init_qp_attr(QpState::INIT).unwrap();
+            count += 1;
         }
-        done.store(true, Ordering::Relaxed);
-        commands.join().unwrap();
     });
 }
 

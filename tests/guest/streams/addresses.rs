@@ -8,14 +8,14 @@ use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::rstream::Test;
-use super::{Pair, bytes, carry};
+use super::{Pair, accept, bytes, carry};
 use crate::rdma_core::RdmaCore;
 
 /// Connects to a listener, and carries bytes in both directions. Returns the client's address.
 fn carry_to(listener: &RdmaListener, connect: impl FnOnce() -> RdmaStream + Send) -> SocketAddr {
     let (pair, peer) = thread::scope(|scope| {
         let client = scope.spawn(connect);
-        let (server, peer) = listener.accept().unwrap();
+        let (server, peer) = accept(listener);
         let client = client.join().unwrap();
         (Pair { client, server }, peer)
     });

@@ -11,7 +11,7 @@ use rdmacm_tests_macros::case;
 
 use super::rstream::Test;
 use super::scripted_peer::{ANNOUNCED, CREDITS, OTHER_ORDER, Peer, Role, TABLE, word};
-use super::{Pair, carry, to_c_server};
+use super::{Pair, accept, carry, to_c_server};
 use crate::c_tools::tool::Tool;
 use crate::rdma_core::RdmaCore;
 
@@ -76,7 +76,7 @@ fn a_client_without_a_valid_handshake_is_rejected(site: &Site) {
     let port = listener.local_addr().unwrap().port();
     let Pair { client, server } = Pair::by(&listener, &StreamOptions::new());
     thread::scope(|scope| {
-        let accepting = scope.spawn(|| listener.accept().unwrap());
+        let accepting = scope.spawn(|| accept(&listener));
         for (change, _) in faults(site) {
             let refused = Peer::connect(site, port, |handshake| change.apply(handshake));
             let error = refused.err().unwrap();

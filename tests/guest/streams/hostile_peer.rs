@@ -11,7 +11,7 @@ use rdmacm_tests_macros::case;
 use rdmacm_verbs::{RemoteMemory, SendOperation, SendRequest};
 
 use super::scripted_peer::{CREDITS, OTHER_ORDER, Peer, RECEIVES, Role, word};
-use super::{Pair, bytes, carry, fill};
+use super::{Pair, accept, bytes, carry, fill};
 
 /// A hostile peer, and the stream to it.
 fn connected(site: &Site, role: Role) -> (Peer, RdmaStream) {
@@ -224,7 +224,7 @@ fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: 
             let connector = Connector::new(address).deadline(PATIENCE);
             connector.connect_stream(options.clone()).unwrap()
         });
-        let (server, _) = listener.accept().unwrap();
+        let (server, _) = accept(&listener);
         let client = client.join().unwrap();
         let (peer, stream) = Peer::connect_by(site, &listener, |_| ());
         (peer, stream, Pair { client, server })

@@ -7,7 +7,7 @@ use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_tests_macros::case;
 
-use super::{Pair, bytes};
+use super::{Pair, accept, bytes};
 
 /// The most bytes that all releases of the device support.
 pub(super) fn most(site: &Site) -> u32 {
@@ -84,7 +84,7 @@ fn more_than_the_device_supports_is_refused(site: &Site) {
     let connector = Connector::new(listener.local_addr().unwrap()).deadline(PATIENCE);
     thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect_stream(StreamOptions::new()));
-        let (server, _) = listener.accept().unwrap();
+        let (server, _) = accept(&listener);
         super::carry(&client.join().unwrap().unwrap(), &server, &[1]);
     });
 }

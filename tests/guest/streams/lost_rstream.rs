@@ -8,9 +8,9 @@ use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
-use super::fill;
 use super::rsocket_calls::{client, server};
 use super::rstream::{Counter, Test};
+use super::{accept, fill};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -55,7 +55,7 @@ impl Peer {
                 hold_back_first_messages(site, &port.to_string());
                 let listener = RdmaListener::new(listener, options.clone());
                 let client = test.start(rdma_core, port, &["-s", &site.v4.to_string()]);
-                (client, listener.accept().unwrap().0)
+                (client, accept(&listener).0)
             }
         };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

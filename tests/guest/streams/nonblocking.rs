@@ -12,7 +12,7 @@ use rdmacm::{Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions}
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
-use super::{Pair, bytes};
+use super::{Pair, accept, bytes};
 
 /// Which of the streams are ready.
 fn ready(streams: &[&RdmaStream], wait: Duration) -> Vec<bool> {
@@ -326,7 +326,7 @@ fn many_streams_of_a_node_have_descriptors(site: &Site) {
             };
             (0..STREAMS).map(connect).collect::<Vec<_>>()
         });
-        let accepted = (0..STREAMS).map(|_| nonblocking(listener.accept().unwrap().0));
+        let accepted = (0..STREAMS).map(|_| nonblocking(accept(&listener).0));
         let accepted: Vec<_> = accepted.collect();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
         for stream in &accepted {
@@ -385,7 +385,7 @@ fn one_thread_serves_several_streams(site: &Site) {
                 }
             });
         }
-        let accepted = (0..CLIENTS).map(|_| nonblocking(listener.accept().unwrap().0));
+        let accepted = (0..CLIENTS).map(|_| nonblocking(accept(&listener).0));
         serve(accepted.collect());
     });
 }

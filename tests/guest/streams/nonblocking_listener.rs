@@ -11,6 +11,7 @@ use rdmacm::{Cause, Connector, Error, Listener, RdmaListener, RdmaStream, Stream
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
+use super::accept;
 use super::rstream::expect_end;
 
 fn is_ready(descriptor: &impl AsFd, wait: Duration) -> bool {
@@ -83,7 +84,7 @@ fn poll_tells_of_peers(site: &Site) {
         listener.set_nonblocking(false).unwrap();
         thread::scope(|scope| {
             let client = scope.spawn(|| connect(address));
-            let accepted = listener.accept().unwrap();
+            let accepted = accept(&listener);
             drop((client.join().unwrap(), accepted));
         });
         listener.set_nonblocking(true).unwrap();

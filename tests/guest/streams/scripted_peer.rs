@@ -199,7 +199,7 @@ impl Peer {
         thread::scope(|scope| {
             let port = listener.local_addr().unwrap().port();
             let peer = scope.spawn(move || Self::connect(site, port, change).unwrap());
-            let (stream, _) = listener.accept().unwrap();
+            let (stream, _) = super::accept(listener);
             be_patient(&stream);
             (peer.join().unwrap(), stream)
         })
@@ -287,7 +287,7 @@ impl Peer {
 
     /// The stream's next message.
     pub(super) fn next_message(&self) -> Message {
-        let queue = self.connection.queue_pair().receive_queue();
+        let queue = self.connection.queue_pair().recv_cq();
         let completion = queue.next(PATIENCE).unwrap().unwrap();
         let done = completion.result().unwrap();
         let word = match self.transport {

@@ -12,7 +12,7 @@ use rdmacm_tests_macros::case;
 use rdmacm_verbs::{RemoteMemory, SendOperation, SendRequest};
 
 use super::scripted_peer::{Peer, word};
-use super::{Pair, bytes, carry};
+use super::{Pair, accept, bytes, carry};
 use crate::link::Link;
 
 /// Small streams.
@@ -37,7 +37,7 @@ fn pairs(site: &Site, count: usize, options: &StreamOptions) -> Vec<Pair> {
             };
             vec![(); count].into_iter().map(connect).collect()
         });
-        let servers: Vec<_> = (0..count).map(|_| listener.accept().unwrap().0).collect();
+        let servers: Vec<_> = (0..count).map(|_| accept(&listener).0).collect();
         let clients: Vec<RdmaStream> = connecting.join().unwrap();
         let pairs = servers.into_iter().map(|server| {
             // Connected and accepted in any order.
@@ -130,7 +130,7 @@ fn what_has_arrived_is_read_before_a_failure(site: &Site) {
     let (peer, stream) = thread::scope(|scope| {
         let param = ConnParam::new().retry_count(1).rnr_retry_count(1);
         let peer = scope.spawn(|| Peer::connect_with(site, port, |_| (), param, 0).unwrap());
-        let (stream, _) = listener.accept().unwrap();
+        let (stream, _) = accept(&listener);
         (peer.join().unwrap(), stream)
     });
     (&stream).write_all(b"x").unwrap();
@@ -179,7 +179,7 @@ fn removal_of_the_device_ends_the_waits(site: &Site) {
         let listener = RdmaListener::new(listener, options.clone());
         let streams = thread::scope(|scope| {
             let client = scope.spawn(|| connector.connect_stream(options.clone()).unwrap());
-            let (server, _) = listener.accept().unwrap();
+            let (server, _) = accept(&listener);
             [client.join().unwrap(), server]
         });
         drop(listener);

@@ -12,6 +12,7 @@ use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, Soft, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::net::TcpSocket;
 
+use super::accept;
 use super::rsocket_calls::script;
 use super::rstream::expect_end;
 use crate::connector::asynchronous::on_one_thread;
@@ -84,7 +85,7 @@ fn serve(site: &Site, listener: &RdmaListener, clients: usize) {
             });
             scope.spawn(|| {
                 while takes_one(&answering) {
-                    answer(site, &listener.accept().unwrap().0);
+                    answer(site, &accept(listener).0);
                 }
             });
         }

@@ -31,7 +31,8 @@ pub(super) async fn pair(
     let connector = connector.with_node(node);
     let client = tokio::spawn(connector.connect_stream(options.clone()));
     let listener = RdmaListener::new(listener, options);
-    let (server, _) = listener.accept().await.unwrap();
+    // The client may have failed and never come.
+    let (server, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     (client.await.unwrap().unwrap(), server)
 }
 
@@ -150,7 +151,7 @@ fn a_task_polls_before_it_sleeps_if_it_is_told_to(site: &Site) {
     let connector = Connector::new(listener.local_addr().unwrap()).deadline(PATIENCE);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut server, _) = listener.accept().unwrap();
+            let (mut server, _) = super::accept(&listener);
             let mut bytes = [0; 4];
             while server.read_exact(&mut bytes).is_ok() {
                 server.write_all(&bytes).unwrap();

@@ -59,7 +59,7 @@ fn accept() {
     let mut client = task_at(CLIENT, &site);
     let client = client.env(PORT, port.to_string()).spawn().unwrap();
     let mut client = Process(client);
-    let (mut stream, _) = listener.accept().unwrap();
+    let (mut stream, _) = super::accept(&listener);
     stream.read_exact(&mut [0]).unwrap();
     wait_until_others_have_ended();
     wait_for_nothing(&stream);

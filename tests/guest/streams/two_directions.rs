@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::rstream::{Counter, Test, expect_end};
-use super::{Pair, tasks};
+use super::{Pair, accept, tasks};
 use crate::connector::asynchronous::on_threads;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -179,7 +179,7 @@ fn threads_read_from_an_rstream_client_and_write_to_it(site: &Site) {
         hold_back_first_messages(site, &port.to_string());
         let listener = RdmaListener::new(listener, StreamOptions::new());
         let client = test.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
-        let (stream, _) = listener.accept().unwrap();
+        let (stream, _) = accept(&listener);
         exchange_with_rstream(test, &stream);
         expect_end(site, &stream);
         drop(stream);

@@ -122,12 +122,7 @@ fn nothing_is_left() {
     assert_eq!(objects(&site), 5);
     // The device and its event descriptor; for each completion queue a channel.
     assert_eq!(descriptors(), before + 2 + 2);
-    queue_pair
-        .send_queue()
-        .channel()
-        .unwrap()
-        .readiness()
-        .unwrap();
+    queue_pair.send_cq().channel().unwrap().readiness().unwrap();
     // What waits for the channel; the close signal and the removal socket.
     assert_eq!(descriptors(), before + 2 + 2 + 3);
     let context = queue_pair.context().clone();

@@ -15,8 +15,8 @@ fn handles_drop_in_any_order(site: &Site) {
         let queue = context.create_completion_queue(8).unwrap();
         let options = QueuePair::options(QpType::RC)
             .protection_domain(&domain)
-            .send_queue(&queue)
-            .receive_queue(&queue);
+            .send_cq(&queue)
+            .recv_cq(&queue);
         let queue_pair = options.create(&context).unwrap();
         drop(options);
         let mut handles: Vec<Box<dyn Send>> = vec![
@@ -39,8 +39,8 @@ fn a_queue_pair_keeps_its_objects_alive(site: &Site) {
     let queue_pair = site.queue_pair();
     let again = QueuePair::options(QpType::RC)
         .protection_domain(queue_pair.protection_domain())
-        .send_queue(queue_pair.send_queue())
-        .receive_queue(queue_pair.receive_queue())
+        .send_cq(queue_pair.send_cq())
+        .recv_cq(queue_pair.recv_cq())
         .create(queue_pair.context())
         .unwrap();
     let number = queue_pair.number();

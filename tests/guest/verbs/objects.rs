@@ -44,8 +44,8 @@ fn a_queue_pair_has_the_requested_capacities(site: &Site) {
     assert!(granted.max_send_wr >= 20 && granted.max_recv_wr >= 30);
     assert!(granted.max_send_sge >= 2 && granted.max_recv_sge >= 3);
     assert!(granted.max_inline_data >= 32);
-    assert!(queue_pair.send_queue().entries() >= 20);
-    assert!(queue_pair.receive_queue().entries() >= 30);
+    assert!(queue_pair.send_cq().entries() >= 20);
+    assert!(queue_pair.recv_cq().entries() >= 30);
     assert_eq!(queue_pair.qp_type(), QpType::RC);
 }
 
@@ -56,8 +56,8 @@ fn objects_can_be_shared(site: &Site) {
     let queue = context.create_completion_queue(64).unwrap();
     let options = QueuePair::options(QpType::RC)
         .protection_domain(&domain)
-        .send_queue(&queue)
-        .receive_queue(&queue)
+        .send_cq(&queue)
+        .recv_cq(&queue)
         .signal_all(true);
     let pairs = [(); 3].map(|()| options.create(&context).unwrap());
     let numbers: BTreeSet<_> = pairs.iter().map(QueuePair::number).collect();
@@ -72,8 +72,8 @@ fn objects_of_another_context_are_refused(site: &Site) {
     let options = || QueuePair::options(QpType::RC);
     for options in [
         options().protection_domain(&domain),
-        options().send_queue(&queue),
-        options().receive_queue(&queue),
+        options().send_cq(&queue),
+        options().recv_cq(&queue),
     ] {
         let error = options.create(&one).unwrap_err();
         assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
@@ -143,8 +143,8 @@ fn many_queue_pairs_have_numbers_of_their_own(site: &Site) {
     let queue = context.create_completion_queue(1).unwrap();
     let options = QueuePair::options(QpType::RC)
         .protection_domain(&domain)
-        .send_queue(&queue)
-        .receive_queue(&queue);
+        .send_cq(&queue)
+        .recv_cq(&queue);
     let pairs: Vec<_> = (0..200)
         .map(|_| options.create(&context).unwrap())
         .collect();

@@ -6,15 +6,13 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork};
-use rdmacm_tests::{PATIENCE, Site};
+use nix::unistd::{ForkResult, fork};
+use rdmacm_tests::Site;
 use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
 
-use crate::child::{self, NOBODY, site};
+use crate::child::{self, NOBODY, ends, site};
 use crate::data::{brought, pattern, received, room, roomy, sent, sge};
 use crate::freed_memory::FreedBlocks;
 use crate::link::Link;
@@ -77,7 +75,7 @@ fn forked() {
     let pair = roomy(&site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     server.post_receive(room(server, LENGTH)).unwrap();
-    let queue = server.receive_queue().clone();
+    let queue = server.recv_cq().clone();
     let watch = queue.watch();
     assert!(!watch.has_come());
     // SAFETY: this process has one thread.
@@ -89,29 +87,13 @@ fn forked() {
             drop(queue);
             std::process::exit(0);
         }
-        ForkResult::Parent { child } => {
-            assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
-        }
+        ForkResult::Parent { child } => assert!(ends(child)),
     }
     let message = sge(client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
     assert!(sent(client).result().is_ok());
     assert!(brought(received(server), LENGTH) == pattern(LENGTH, 1));
-}
-
-/// Kills the child if it does not end.
-fn ends(child: Pid) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
-        match waitpid(child, Some(WaitPidFlag::WNOHANG)).unwrap() {
-            WaitStatus::StillAlive => thread::sleep(Duration::from_millis(1)),
-            status => return status == WaitStatus::Exited(child, 0),
-        }
-    }
-    kill(child, Signal::SIGKILL).unwrap();
-    waitpid(child, None).unwrap();
-    false
 }
 
 /// The threads that are in a command are not in the child.
@@ -151,20 +133,17 @@ fn forked_before_a_removal() {
     let site = site();
     let link = Link::new(&site);
     let context = link.site(&site).verbs();
-    let node = link.verbs_node();
+    // The kernel removes it after it has announced the removal (`device_del`).
+    let directory = link.verbs_node().canonicalize().unwrap();
     // Opens the socket of the announcements, which the child shares.
     context.check_removal();
     // SAFETY: this process has one thread.
     let child = match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
-            while node.exists() {
+            while directory.exists() {
                 thread::sleep(Duration::from_millis(1));
             }
-            // Until long after the announcement.
-            for _ in 0..200 {
-                context.check_removal();
-                thread::sleep(Duration::from_millis(1));
-            }
+            context.check_removal();
             // SAFETY: the child ends at once.
             unsafe { libc::_exit(0) }
         }
@@ -251,5 +230,5 @@ fn without_memory() {
     fs::write(LIMIT, &before[1]).unwrap();
     closed.unwrap();
     assert!(mapped(&places));
-    assert!(queue_pair.receive_queue().poll().unwrap_err().is_gone());
+    assert!(queue_pair.recv_cq().poll().unwrap_err().is_gone());
 }

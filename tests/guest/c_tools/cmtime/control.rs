@@ -12,6 +12,8 @@ use std::time::Instant;
 
 use rdmacm_tests::PATIENCE;
 
+use crate::tcp;
+
 /// The address on which the root listens for leaves.
 pub(super) const ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -98,7 +100,7 @@ impl Control {
     /// Accepts a tool as the only leaf, with the root as one of several instances of
     /// this side: receives its description and sends all descriptions.
     pub(super) fn of_root(listener: &TcpListener, ours: &[Peer]) -> Self {
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = tcp::accept(listener);
         prepare(&stream);
         let mut received = [0; Peer::SIZE];
         stream.read_exact(&mut received).unwrap();

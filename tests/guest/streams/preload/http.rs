@@ -14,6 +14,7 @@ use crate::c_tools::tool::Tool;
 use crate::command::cat::{content, memory_file};
 use crate::rdma_core::RdmaCore;
 use crate::streams::bytes;
+use crate::tcp;
 
 /// The size of the file: several times the buffers of a stream.
 const SIZE: usize = 1_000_003;
@@ -52,7 +53,7 @@ fn download(server: SocketAddr) -> io::Result<()> {
 
 /// Serves the file once, until the client closes the connection.
 fn upload(server: &TcpListener) -> io::Result<()> {
-    let (stream, _) = server.accept()?;
+    let stream = tcp::accept(server);
     patient(&stream)?;
     let mut reader = BufReader::new(&stream);
     let header = header(&mut reader)?;

@@ -12,6 +12,7 @@ use crate::c_tools::tool::Tool;
 use crate::command::cat::{content, memory_file};
 use crate::rdma_core::RdmaCore;
 use crate::streams::bytes;
+use crate::tcp;
 
 /// What each side sends: several times the buffers of a stream.
 const SENT_BY_NETCAT: usize = 700_001;
@@ -66,7 +67,7 @@ fn as_client(site: &Site, rdma_core: RdmaCore, arguments: Arguments) {
     let (_proxy, port) = exit_to(site, exit);
     let (address, output) = (site.v4.to_string(), memory_file(b""));
     let netcat = start(rdma_core, &arguments(&address, &port.to_string()), &output);
-    exchange(server.accept().unwrap().0).unwrap();
+    exchange(tcp::accept(&server)).unwrap();
     check(netcat, &output);
 }
 
