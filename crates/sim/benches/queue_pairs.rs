@@ -97,6 +97,6 @@ fn post_receives_at_once(bencher: divan::Bencher<'_, '_>) {
 #[divan::bench]
 fn poll_nothing(bencher: divan::Bencher<'_, '_>) {
     let queue_pair = queue_pair(&context());
-    let queue = queue_pair.send_queue();
+    let queue = queue_pair.send_cq();
     bencher.bench_local(|| queue.poll().unwrap());
 }

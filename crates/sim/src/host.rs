@@ -218,6 +218,9 @@ impl Host {
     /// Makes the next `count` commands of this kind on the machine fail with this error
     /// number, without any effect. The command is one of the connection manager, by
     /// [`rdmacm_core::CommandNumber`], or of verbs, by [`rdmacm_verbs::CommandNumber`].
+    ///
+    /// A command of verbs that destroys an object takes effect before it fails with `EIO`, the
+    /// error number of a device that is gone: a program may free the object's memory then.
     pub fn fail_next(&self, command: impl Into<KernelCommand>, count: usize, errno: i32) {
         let failure = CommandFailure {
             command: command.into(),

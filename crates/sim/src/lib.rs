@@ -41,11 +41,10 @@
 //!   address of a family of which it has one itself, except those that a test removes.
 //! - InfiniBand adapters have GIDs, and the subnet administrator resolves paths and
 //!   services ([`SubnetAdmin`]).
-//! - Connections exchange the messages of their transport, which are sent again as by
-//!   the kernel. `CONNECT` blocks for TCP's handshake on iWARP, as do disconnecting
-//!   and destroying an id there while the peer's answer is awaited.
-//!   Other commands on an id are executed while `CONNECT` blocks, for which the kernel makes
-//!   them wait.
+//! - Connections exchange the messages of their transport, with the kernel's retransmissions. On
+//!   iWARP, `CONNECT` blocks for the TCP handshake; disconnecting and destroying an id block until
+//!   the peer's answer. While `CONNECT` blocks, other commands on the id are executed at once; the
+//!   kernel would make them wait.
 //! - A connection over RoCE or InfiniBand takes any number as that of its queue pair. Live
 //!   connections of a host to the same peer need different numbers: one that is used again
 //!   is a stale connection. A connection over iWARP needs a queue pair of the device that
@@ -65,14 +64,14 @@
 //! repeats. A listener whose events nobody reads has a full backlog in the end.
 //!
 //! # Time
-//! The clock moves while a thread waits for events of a channel, for anything of a node, or
-//! in a command that blocks: straight to what happens next, or to the end of the wait. It moves as
-//! soon as all threads of the process sleep, which `/proc/self/task` says: a thread that works, or
-//! is about to, is not overtaken by another one's deadline. A thread that has never used the
-//! fabric, such as one of another test, delays it until it has computed for the [idle
-//! time](Fabric::set_idle_time), 20 ms in which nothing has happened on the fabric. A thread that
-//! has used the fabric delays it fifty times as long. A wait without a deadline for what never
-//! happens never ends, as with the kernel.
+//! The clock advances only when two conditions hold: a thread waits for events of a channel, for
+//! anything of a node, or in a command that blocks; and all threads of the process sleep (according
+//! to `/proc/self/task`). It then jumps to what happens next, or to the end of the wait. So no
+//! deadline of one thread passes while another thread works or is ready to run. A thread that has
+//! never used the fabric, such as one of another test, stops the clock only until it has computed
+//! for the [idle time](Fabric::set_idle_time), 20 ms during which nothing happened on the fabric;
+//! for a thread that has used the fabric, the limit is fifty times as long. As with the kernel, a
+//! wait without a deadline for something that never happens never ends.
 //!
 //! Other waits are by the machine's clock, and do not move this one: `poll(2)` and `epoll` on a
 //! descriptor, and waits for completions or asynchronous events of `rdmacm_verbs`. A program

@@ -15,6 +15,7 @@ use rdmacm_abi::uverbs::{AsyncEventKind, WorkCompletion};
 
 use crate::sim_state::SimState;
 
+mod channel;
 mod command;
 mod completion_queue;
 mod devices;
@@ -41,6 +42,7 @@ pub(crate) use queue_pair::QpKey;
 pub(crate) use requester::{receiver_ready, time_out};
 pub(crate) use transition::{connect, fail};
 
+use channel::Channel;
 use completion_queue::CompletionQueue;
 use event_stream::{EventStream, StreamId};
 use format::ONLY_PORT;
@@ -76,13 +78,6 @@ struct OpenContext {
     memory: Arc<File>,
     /// Where its asynchronous events are reported, once the program has asked for them.
     async_events: Option<EventStream>,
-}
-
-/// A completion channel.
-#[derive(Debug)]
-struct Channel {
-    context: u64,
-    events: EventStream,
 }
 
 impl Verbs {

@@ -25,15 +25,15 @@ use crate::uverbs::{KernelFile, OpenFile, Uverbs, UverbsFile};
 /// An open device, which creates all other objects. Clones are handles to the same
 /// context. It closes when all of them and all objects created on it are dropped.
 ///
-/// While a context is open, removing the device (`rdma link del`) waits for it to close,
-/// and the connection manager does not report the removal earlier. Only rxe is removed at once,
-/// from Linux 7.3 on. Waits on a completion channel or for asynchronous events detect the removal
-/// and [close](Self::close) the context, with all its objects.
+/// While a context is open, removing the device (`rdma link del`) waits until it is closed, and the
+/// connection manager does not report the removal before that. (rxe from Linux 7.3 on is removed at
+/// once.) Waits on a completion channel or for asynchronous events detect the removal and
+/// [close](Self::close) the context, with all its objects.
 ///
-/// They learn of a removal that waits from a uevent of the kernel. It sends none to a network
-/// namespace that belongs to a user namespace other than the initial one (`uevent_net_init`), such
-/// as that of a rootless container: such a removal is not detected there, and waits until the
-/// program closes the context by itself.
+/// They detect it by a uevent of the kernel. The kernel sends no uevents to a network namespace of
+/// a user namespace other than the initial one (`uevent_net_init`), such as that of a rootless
+/// container. There the removal is not detected, and waits until the program closes the context by
+/// itself.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);

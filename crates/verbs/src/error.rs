@@ -129,7 +129,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The kernel's answer is invalid.
-    #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
+    #[error("{operation}: invalid response of the kernel to {command:?}: {what}")]
     Answer {
         /// The operation.
         operation: Box<Operation>,

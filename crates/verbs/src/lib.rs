@@ -23,12 +23,12 @@
 //! * Every error names the operation, the kernel's command, the error number and the
 //!   likely cause if the number has one. A failed request names its operation, the
 //!   device's status and its meaning.
-//! * The kernel compares the caller's credentials with those of the open: after `setuid` or
-//!   `capset` every command fails with `EACCES`, also destroying. Open the context
-//!   afterwards. Memory that a device may still use for that reason is freed with the last
-//!   handle of the context if the thread that closes it may destroy the queue pairs, and never
-//!   otherwise. In a forked child the context counts as closed: commands fail with
-//!   [`Error::Gone`].
+//! * The kernel compares the caller's credentials with those at the time of opening: after `setuid`
+//!   or `capset` every command fails with `EACCES`, including those that destroy objects. So open
+//!   the context afterwards. If queue pairs could not be destroyed for that reason, a device may
+//!   still use their memory: the memory is freed with the last handle of the context if the thread
+//!   that closes the context is allowed to destroy them, and is leaked otherwise. In a forked child
+//!   the context counts as closed: commands fail with [`Error::Gone`].
 //!
 //! # A message
 //! ```no_run
@@ -47,7 +47,7 @@
 //!
 //! let hello = queue_pair.protection_domain().register(*b"hello")?;
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
-//! if let Some(answer) = queue_pair.receive_queue().next(Duration::from_secs(1))? {
+//! if let Some(answer) = queue_pair.recv_cq().next(Duration::from_secs(1))? {
 //!     let bytes = answer.result()?.bytes as usize;
 //!     if let Some(buffer) = answer.sg_list.into_buffer() {
 //!         println!("{:?}", &buffer[..bytes]);

@@ -143,6 +143,12 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether it takes two moves to RESET until the device does not come back to the send
+    /// requests that it has discarded.
+    fn resets_by_two_moves(&self) -> bool {
+        false
+    }
+
     /// Whether a queue pair in ERR eventually completes all posted requests.
     ///
     /// If not, the device does not access the memory of any request once the queue pair has

@@ -25,6 +25,7 @@ mod multicast;
 mod options;
 mod post;
 mod queued_send;
+mod reset;
 #[cfg(test)]
 mod tests;
 
@@ -55,8 +56,8 @@ pub struct QueuePair {
     qp_type: QpType,
     caps: QpCaps,
     protection_domain: ProtectionDomain,
-    send_queue: CompletionQueue,
-    receive_queue: CompletionQueue,
+    send_cq: CompletionQueue,
+    recv_cq: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
     qp_status: Arc<QpStatus>,
     /// Held by a move that refuses requests.
@@ -109,37 +110,40 @@ impl QueuePair {
 
     /// The completion queue of its send requests.
     #[must_use]
-    pub fn send_queue(&self) -> &CompletionQueue {
-        &self.send_queue
+    pub fn send_cq(&self) -> &CompletionQueue {
+        &self.send_cq
     }
 
     /// The completion queue of its receive requests.
     #[must_use]
-    pub fn receive_queue(&self) -> &CompletionQueue {
-        &self.receive_queue
+    pub fn recv_cq(&self) -> &CompletionQueue {
+        &self.recv_cq
     }
 
     /// Modifies attributes: `attr` holds the values, `mask` selects them;
     /// [`QpAttr::mask`] is ignored. `ibv_modify_qp(3)` says which may change in which
     /// state. siw uses only the state and the access flags.
     ///
-    /// Moving to ERR flushes all requests; posting fails from then on. If the queue pair has
-    /// failed by itself, rxe flushes receive requests that are posted later only with this
-    /// move. On siw all flushed requests can be polled when this returns. Those posted after
-    /// the connection had ended complete only by this move, and without a notification. Moving
-    /// to RESET discards requests, which then do not complete, and completions that were not
-    /// polled; posting fails until the move has ended. Their memory stays with the queue pair
-    /// until it is destroyed, because rxe of Linux 6.1 may still write to it. siw accepts RESET
-    /// and changes nothing: requests complete as before, and the error state stays.
+    /// Moving to ERR flushes all requests; posting fails from then on. If the queue pair has failed
+    /// by itself, rxe flushes later receive requests only after this move. On siw, all flushed
+    /// requests can be polled when this returns; requests that were posted after the connection had
+    /// ended complete only by this move, and without a notification.
     ///
-    /// During any move, siw does not notice arriving data until more arrive
+    /// Moving to RESET discards requests, which then do not complete, and completions that were not
+    /// polled; posting fails until the move has ended. The memory of the requests stays with the
+    /// queue pair until it is destroyed, because rxe of Linux 6.1 may still write to it. siw
+    /// accepts RESET and changes nothing: requests complete as before, and a queue pair in the
+    /// error state stays there.
+    ///
+    /// During any move, siw ignores data that arrives until more data arrives
     /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.
     /// Source: `ibv_modify_qp(3)`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an invalid state, MTU or path migration state;
     /// [`Error::Command`], with `EINVAL` for attributes that the transition does not
-    /// allow.
+    /// allow. Moving to RESET takes two commands on rxe: if the second one fails, the requests are
+    /// discarded, and posting fails until the move is repeated with success.
     #[doc(alias = "ibv_modify_qp")]
     pub fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let operation = Operation::ModifyQueuePair {
@@ -150,7 +154,8 @@ impl QueuePair {
         let request = attributes::to_modify(self.handle, attr, mask)
             .map_err(|reason| Error::invalid(operation, reason))?;
         let state = mask.contains(QpAttrMask::STATE).then_some(attr.qp_state);
-        let stops = state.is_some_and(|state| self.fails_in(state) || self.is_reset_by(state));
+        let is_reset = state.is_some_and(|state| self.is_reset_by(state));
+        let stops = is_reset || state.is_some_and(|state| self.fails_in(state));
         if self.context().is_in_child() {
             // A thread of the parent may have been posting at the fork.
             return Err(self.context().gone());
@@ -163,6 +168,9 @@ impl QueuePair {
                 self.qp_status.end_refusing(before);
             }
             return Err(error);
+        }
+        if is_reset {
+            return self.reset(operation, &request);
         }
         if let Some(state) = state {
             self.moved(state);
@@ -187,11 +195,6 @@ impl QueuePair {
         state == QpState::ERR || drained
     }
 
-    /// Whether a move to this state discards its requests.
-    fn is_reset_by(&self, state: QpState) -> bool {
-        state == QpState::RESET && self.context().uverbs().provider().resets()
-    }
-
     /// Refuses requests from now on, and waits for those that are being posted. The device flushes
     /// what is there when the state changes, and rxe no receive request that comes later. A reset
     /// discards what is there, and what came later would go to the next peer.
@@ -204,28 +207,21 @@ impl QueuePair {
         before
     }
 
-    /// Processes the consequences of a transition.
+    /// Processes the consequences of a transition that is no reset.
     fn moved(&self, state: QpState) {
         if self.fails_in(state) {
             self.qp_status.set_broken();
         }
         if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
             self.flush();
-        } else if self.is_reset_by(state) {
-            self.sends.reset();
-            self.send_queue.discard(self.sends.index());
-            if let Some(receives) = &self.receives {
-                self.receive_queue.discard(receives.index());
-            }
-            self.qp_status.set_working();
         }
     }
 
     /// Reports the requests that the device does not complete as flushed.
     fn flush(&self) {
-        self.send_queue.flush(self.sends.index());
+        self.send_cq.flush(self.sends.index());
         if let Some(receives) = &self.receives {
-            self.receive_queue.flush(receives.index());
+            self.recv_cq.flush(receives.index());
         }
     }
 
@@ -316,11 +312,11 @@ impl QueuePair {
                 queue.abandon(index)
             }
         };
-        let mut outstanding = dismiss(&self.send_queue, self.sends.index(), None);
+        let mut outstanding = dismiss(&self.send_cq, self.sends.index(), None);
         let receives = self.receives.as_ref().map(ReceiveQueue::index);
         let shared = self.shared.as_ref().map(SharedReceiveQueue::index);
         if let Some(index) = receives.or(shared) {
-            let mut others = dismiss(&self.receive_queue, index, Some(self.number));
+            let mut others = dismiss(&self.recv_cq, index, Some(self.number));
             if !others.is_empty() {
                 outstanding.append(&mut others);
             }

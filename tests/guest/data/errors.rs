@@ -42,7 +42,7 @@ fn assert_flushed(side: &Side) {
     side.disconnect();
     let error = received(queue_pair).result().unwrap_err();
     assert!(error.is_flush(), "{error}");
-    assert!(queue_pair.receive_queue().poll().unwrap().is_none());
+    assert!(queue_pair.recv_cq().poll().unwrap().is_none());
 }
 
 /// siw completes a request when TCP has taken all of it, unless the connection ends
@@ -298,7 +298,7 @@ fn a_missing_peer_exhausts_retries(site: &Site) {
 fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
-    let queue = client.receive_queue();
+    let queue = client.recv_cq();
     let first = client.post_receive(room(client, 4)).unwrap();
     queue.arm(false).unwrap();
     pair.server.disconnect();
@@ -319,7 +319,7 @@ fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
         });
         works.collect::<Vec<_>>()
     };
-    assert_eq!(flushed(client.send_queue()), [send.unwrap()]);
+    assert_eq!(flushed(client.send_cq()), [send.unwrap()]);
     assert_eq!(flushed(queue), [first, receive.unwrap()]);
 }
 

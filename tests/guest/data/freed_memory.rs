@@ -62,7 +62,7 @@ impl Parts {
         let queue = queue.create(&context).unwrap();
         let options = QueuePair::options(QpType::RC).caps(ROOMY);
         let options = options.protection_domain(&domain);
-        let options = options.send_queue(&queue).receive_queue(&queue);
+        let options = options.send_cq(&queue).recv_cq(&queue);
         let queue_pair = options.create(&context).unwrap();
         let parts = Self {
             context,
@@ -282,8 +282,8 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
         }
         assert_eq!(freed.count(), 3 * EACH);
     } else {
-        assert!(server.send_queue().poll().unwrap().is_none());
-        assert!(server.receive_queue().poll().unwrap().is_none());
+        assert!(server.send_cq().poll().unwrap().is_none());
+        assert!(server.recv_cq().poll().unwrap().is_none());
         // There is space for as many requests again.
         post_receives(server, freed.size());
         assert_eq!(freed.count(), 0);

@@ -30,7 +30,7 @@ fn look(queue: &CompletionQueue) {
 fn what_the_device_has_written_is_seen(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
-    let queue = server.receive_queue();
+    let queue = server.recv_cq();
     let mut polled = Vec::new();
     // More rounds than the queue has slots.
     for round in 0..2 * queue.entries() + 2 {
@@ -53,7 +53,7 @@ fn completions_of_a_queue_pair_that_was_dropped_hide_none(site: &Site) {
     let queue = CompletionQueue::options(64).create(&context).unwrap();
     let receiver = || {
         let options = QueuePair::options(QpType::RC).caps(ROOMY).waitable();
-        options.receive_queue(&queue).create(&context).unwrap()
+        options.recv_cq(&queue).create(&context).unwrap()
     };
     let [first, second] = [receiver(), receiver()];
     let first = site.pair_of(site.queue_pair_with(ROOMY), first);

@@ -269,7 +269,7 @@ fn more_requests_than_the_completion_queue_holds(site: &Site) {
     let queue = CompletionQueue::options(4).channel(&channel);
     let queue = queue.create(&context).unwrap();
     let options = QueuePair::options(rdmacm_core::QpType::RC);
-    let options = options.caps(ROOMY).send_queue(&queue).receive_queue(&queue);
+    let options = options.caps(ROOMY).send_cq(&queue).recv_cq(&queue);
     let client = options.create(&context).unwrap();
     let pair = site.pair_of(client, site.queue_pair_with(ROOMY));
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);

@@ -153,7 +153,7 @@ fn a_fence_waits_for_reads(site: &Site) {
 fn a_solicited_send_notifies(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
-    let queue = server.receive_queue();
+    let queue = server.recv_cq();
     let channel = queue.channel().unwrap();
     for _ in 0..2 {
         server.post_receive(room(server, 4)).unwrap();
@@ -193,7 +193,7 @@ fn several_threads_wait_at_one_queue(site: &Site) {
             }
         });
     }
-    assert!(server.receive_queue().poll().unwrap().is_none());
+    assert!(server.recv_cq().poll().unwrap().is_none());
 }
 
 #[case]
@@ -214,12 +214,12 @@ fn a_ring_wraps_around_many_times(site: &Site) {
             let request = SendRequest::new(SendOperation::Send, buffer);
             client.post_send(request).unwrap();
         }
-        let came = next(server.receive_queue());
+        let came = next(server.recv_cq());
         let buffer = came.sg_list.into_buffer().unwrap();
         assert_eq!(*buffer, u64::to_ne_bytes(next_came));
         next_came += 1;
         theirs.push(buffer.into());
-        let done = client.send_queue().next(PATIENCE).unwrap().unwrap();
+        let done = client.send_cq().next(PATIENCE).unwrap().unwrap();
         ours.push(done.sg_list);
     }
 }

@@ -55,6 +55,6 @@ fn a_queued_request_of_a_failed_queue_pair_is_flushed_once(site: &Site) {
     assert!(flushed.result().is_err());
     // The kernel may accept it or not.
     let _ = queued.ring_doorbell();
-    assert!(client.send_queue().poll().unwrap().is_none());
+    assert!(client.send_cq().poll().unwrap().is_none());
     assert_eq!(client.outstanding_sends(), 0);
 }

@@ -326,7 +326,7 @@ fn settle(end: &mut End<'_>) {
 }
 
 fn settle_one(end: &mut End<'_>) {
-    let queue = end.queue_pair.send_queue();
+    let queue = end.queue_pair.send_cq();
     let done = queue.next(PATIENCE).unwrap().unwrap();
     let result = done.result();
     let Completion { work, sg_list, .. } = done;
@@ -349,7 +349,7 @@ fn receive(end: &mut End<'_>) {
     let Some((message, word)) = end.due.pop_front() else {
         return;
     };
-    let queue = end.queue_pair.receive_queue();
+    let queue = end.queue_pair.recv_cq();
     let came = queue.next(PATIENCE).unwrap().unwrap();
     let Done {
         bytes, immediate, ..

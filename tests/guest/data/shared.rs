@@ -166,7 +166,7 @@ fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
     let queue = CompletionQueue::options(200).channel(&channel);
     let queue = queue.create(&context).unwrap();
     let options = QueuePair::options(QpType::RC).caps(ROOMY);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     let queue_pairs = (0..3).map(|_| options.create(&context).unwrap());
     let connect = |queue_pair| {
         let client = site.queue_pair_with(ROOMY);
@@ -254,7 +254,7 @@ fn a_completion_queue_needs_capacity_for_a_shared_receive_queue(site: &Site) {
     let small = context.create_completion_queue(2).unwrap();
     let options = QueuePair::options(QpType::RC).shared_receive_queue(&shared);
     let options = options.protection_domain(queue_pair.protection_domain());
-    let error = options.receive_queue(&small).create(context).unwrap_err();
+    let error = options.recv_cq(&small).create(context).unwrap_err();
     assert!(error.to_string().contains("room for all"), "{error}");
 }
 
@@ -268,7 +268,7 @@ fn a_channel_notifies_for_several_queues(site: &Site) {
     };
     let (sends, receives) = (queue(), queue());
     let options = QueuePair::options(QpType::RC).caps(ROOMY);
-    let options = options.send_queue(&sends).receive_queue(&receives);
+    let options = options.send_cq(&sends).recv_cq(&receives);
     let client = options.create(&context).unwrap();
     let pair = site.pair_of(client, site.queue_pair_with(ROOMY));
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -308,7 +308,7 @@ fn a_channel_notifies_for_several_queues(site: &Site) {
 fn a_completion_queue_is_resized(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
-    let queue = server.receive_queue();
+    let queue = server.recv_cq();
     let before = queue.entries();
     if site.soft == Soft::Siw {
         let error = queue.resize(100).unwrap_err();

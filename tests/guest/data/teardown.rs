@@ -39,13 +39,13 @@ fn outstanding_buffers_are_returned(site: &Site) {
     }
     client.context().close();
     assert!(client.context().is_gone());
-    assert_eq!(given_up(client.receive_queue()), 3);
-    assert_eq!(given_up(client.send_queue()), 0);
+    assert_eq!(given_up(client.recv_cq()), 3);
+    assert_eq!(given_up(client.send_cq()), 0);
     // Requests posted now are returned in the same way, or at once.
     if client.post_receive(SgList::NONE).is_ok() {
-        assert!(client.receive_queue().poll().unwrap().is_some());
+        assert!(client.recv_cq().poll().unwrap().is_some());
     }
-    assert!(client.receive_queue().poll().unwrap_err().is_gone());
+    assert!(client.recv_cq().poll().unwrap_err().is_gone());
 }
 
 #[case]
@@ -55,7 +55,7 @@ fn every_call_reports_device_removal(site: &Site) {
     let memory = exposed(client, 8);
     let context = client.context().clone();
     let events = context.async_events().unwrap();
-    let channel = client.send_queue().channel().unwrap();
+    let channel = client.send_cq().channel().unwrap();
     client.post_receive(room(client, 4)).unwrap();
     let request = SendRequest::new(SendOperation::Send, sge(client, b"x"));
     context.close();
@@ -96,9 +96,9 @@ fn waiting_threads_are_woken(site: &Site) {
     client.post_receive(room(client, 4)).unwrap();
     std::thread::scope(|scope| {
         let waits = [
-            scope.spawn(|| given_up(client.receive_queue())),
-            scope.spawn(|| given_up(client.receive_queue())),
-            scope.spawn(|| given_up(client.send_queue())),
+            scope.spawn(|| given_up(client.recv_cq())),
+            scope.spawn(|| given_up(client.recv_cq())),
+            scope.spawn(|| given_up(client.send_cq())),
         ];
         let event = scope.spawn(|| events.next(PATIENCE).unwrap_err().is_gone());
         context.close();
@@ -117,7 +117,7 @@ fn removal_ends_under_load(site: &Site) {
         let started = AtomicBool::new(false);
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let reading = scope.spawn(|| {
                 let mut rooms = vec![room(client, memory.len()), room(client, memory.len())];
                 loop {
                     while let Some(room) = rooms.pop() {
@@ -127,7 +127,7 @@ fn removal_ends_under_load(site: &Site) {
                             break;
                         }
                     }
-                    match client.send_queue().next(PATIENCE) {
+                    match client.send_cq().next(PATIENCE) {
                         Ok(done) => rooms.push(done.unwrap().sg_list),
                         Err(error) => return assert!(error.is_gone(), "{error}"),
                     }
@@ -137,10 +137,10 @@ fn removal_ends_under_load(site: &Site) {
             scope.spawn(|| {
                 while !ended.load(Ordering::Acquire) {
                     let _ = client.post_receive(room_of(client));
-                    let _ = client.receive_queue().poll();
+                    let _ = client.recv_cq().poll();
                 }
             });
-            while !started.load(Ordering::Acquire) {
+            while !started.load(Ordering::Acquire) && !reading.is_finished() {
                 std::hint::spin_loop();
             }
             client.context().close();
@@ -161,7 +161,7 @@ fn handles_drop_in_any_order_after_removal(site: &Site) {
         let queue_pair = site.queue_pair();
         queue_pair.post_receive(room(&queue_pair, 4)).unwrap();
         let memory = exposed(&queue_pair, 8);
-        let queue = queue_pair.receive_queue().clone();
+        let queue = queue_pair.recv_cq().clone();
         let domain = queue_pair.protection_domain().clone();
         let context = queue_pair.context().clone();
         context.close();

@@ -13,11 +13,12 @@ use rdmacm_abi::{AccessFlags, QpState, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use super::channel::Channel;
 use super::event_stream::EventStream;
 use super::format::Format;
 use super::memory::{Region, key};
 use super::ring::RingMemory;
-use super::{Channel, OpenContext, QpKey, Verbs, requester};
+use super::{OpenContext, QpKey, Verbs, requester};
 use crate::sim_state::SimState;
 
 mod completion_queue;
@@ -74,6 +75,17 @@ pub(super) fn execute(
         _ => Err(Errno::EOPNOTSUPP),
     }?;
     Ok(None)
+}
+
+/// Whether a command destroys an object.
+pub(super) fn destroys(command: CommandNumber) -> bool {
+    matches!(
+        command,
+        CommandNumber::DEALLOC_PD
+            | CommandNumber::DEREG_MR
+            | CommandNumber::DESTROY_CQ
+            | CommandNumber::DESTROY_QP
+    )
 }
 
 /// The request; `EFAULT` if it is shorter than what the kernel copies.
@@ -162,6 +174,7 @@ fn report_async_events(
 
 fn create_channel(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<OwnedFd, Errno> {
     verbs.context(context)?;
+    verbs.free_closed_channels();
     let (events, id, descriptor) = EventStream::new().map_err(|error| errno(&error))?;
     let fd = number(&descriptor)?;
     respond(call, &CreateCompletionChannelResponse { fd })?;

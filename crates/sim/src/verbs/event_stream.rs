@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{AsyncEvent, AsyncEventKind, CompletionEvent};
 use zerocopy::IntoBytes;
@@ -51,6 +52,15 @@ impl EventStream {
             unsent: VecDeque::new(),
         };
         Ok((stream, id, read.into()))
+    }
+
+    /// Whether the program has closed all descriptors at which it could read.
+    pub(super) fn is_closed(&self) -> bool {
+        let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+        let polled = poll(&mut sockets, PollTimeout::ZERO);
+        let [socket] = sockets;
+        let closed = |events: PollFlags| events.contains(PollFlags::POLLHUP);
+        polled.is_ok() && socket.revents().is_some_and(closed)
     }
 
     /// Returns whether it is sent, with all before it.

@@ -12,13 +12,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::Transport;
 use rdmacm_verbs::{Call, GidEntry, UverbsFile};
 
 use super::command::{self, ContextKey};
 use super::transition;
-use crate::sim_state::SharedState;
+use crate::sim_state::{SharedState, SimState};
 
 /// An open verbs node of a device.
 pub(super) struct SimVerbsFile {
@@ -50,6 +51,17 @@ impl SimVerbsFile {
         })
     }
 
+    /// The error of a command that fails on request.
+    fn fail(&self, state: &mut SimState, call: &mut Call<'_>, errno: i32) -> io::Error {
+        // `EIO` says that the object of such a command is destroyed: its memory may be freed.
+        if errno == Errno::EIO as i32 && command::destroys(call.number()) {
+            if let Err(refused) = command::execute(state, self.key, call) {
+                return refused.into();
+            }
+        }
+        io::Error::from_raw_os_error(errno)
+    }
+
     fn descriptors(&self) -> MutexGuard<'_, BTreeMap<u32, OwnedFd>> {
         self.descriptors.lock()
     }
@@ -64,18 +76,19 @@ impl SimVerbsFile {
 //   what a request sends when it takes the request, writes what a request receives just before it
 //   adds the completion, and forgets the request then.
 // - `Verbs::locate` finds memory by the regions that are registered at that time, with their
-//   bounds, keys and access. A command that destroys an object removes it under the lock, and so
-//   does the removal of the device, after which commands fail with `EIO`.
+//   bounds, keys and access. A command that destroys an object removes it under the lock, also
+//   before it fails with `EIO` on request, and so does the removal of the device, after which
+//   commands fail with `EIO`.
 unsafe impl UverbsFile for SimVerbsFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.state.check_process()?;
         self.state.pass_hold(self.key.host, call.number());
         let executed = self.state.change(|state| {
             let host = state.hosts.get_mut(self.key.host);
-            if let Some(errno) = host.and_then(|host| host.take_failure(call.number())) {
-                return Err(io::Error::from_raw_os_error(errno));
+            match host.and_then(|host| host.take_failure(call.number())) {
+                None => Ok(command::execute(state, self.key, call)?),
+                Some(errno) => Err(self.fail(state, call, errno)),
             }
-            Ok(command::execute(state, self.key, call)?)
         });
         if let Some(descriptor) = executed? {
             let number = command::number(&descriptor)?;

@@ -13,7 +13,7 @@ pub struct VerbsObjects {
     pub protection_domains: usize,
     /// Registered memory regions.
     pub memory_regions: usize,
-    /// Completion channels.
+    /// Completion channels whose descriptor is open, or that have a completion queue.
     pub completion_channels: usize,
     /// Completion queues.
     pub completion_queues: usize,
@@ -27,7 +27,7 @@ impl Verbs {
         objects.contexts += self.contexts.len();
         objects.protection_domains += self.domains.len();
         objects.memory_regions += self.regions.len();
-        objects.completion_channels += self.channels.len();
+        objects.completion_channels += self.channels_in_use();
         objects.completion_queues += self.completion_queues.len();
         objects.queue_pairs += self.queue_pairs.len();
     }

@@ -33,14 +33,20 @@ impl Slots {
         )
     }
 
-    /// A receive queue for so many requests, or more.
+    /// A receive queue for so many requests, or more; without memory for none.
     pub(super) fn receives(memory: &mut RingMemory, entries: u32) -> io::Result<Self> {
-        Self::allocate(
-            memory,
-            entries,
-            (size_of::<Rqe>(), offset_of!(Rqe, flags)),
-            0,
-        )
+        let (element_size, flags) = (size_of::<Rqe>(), offset_of!(Rqe, flags));
+        if entries > 0 {
+            return Self::allocate(memory, entries, (element_size, flags), 0);
+        }
+        Ok(Self {
+            file: Arc::clone(memory.file()),
+            // The kernel leaves that of its response zero.
+            offset: 0,
+            element_size,
+            flags,
+            count: 0,
+        })
     }
 
     fn allocate(
@@ -63,7 +69,7 @@ impl Slots {
         })
     }
 
-    /// How many elements it holds, a power of two.
+    /// How many elements it holds, a power of two or 0.
     pub(super) fn capacity(&self) -> u32 {
         self.count
     }

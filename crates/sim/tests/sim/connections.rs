@@ -236,7 +236,6 @@ fn a_connection_is_not_accepted_or_rejected_again() {
             errno(id.reject(&[]), libc::EINVAL);
             errno(id.accept(server_param()), libc::EINVAL);
             errno(id.connect(client_param()), libc::EINVAL);
-            errno(id.establish(), libc::EINVAL);
             let result = id.notify(Notification::CommunicationEstablished);
             if hosts.is_iwarp {
                 result.unwrap();
@@ -244,6 +243,7 @@ fn a_connection_is_not_accepted_or_rejected_again() {
                 errno(result, libc::EISCONN);
             }
         }
+        errno(client.id.establish(), libc::EINVAL);
         assert!(client.channel.try_next_event().unwrap().is_none());
     }
 }

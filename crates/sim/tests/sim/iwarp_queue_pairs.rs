@@ -1,7 +1,7 @@
 //! Queue pairs of iWARP.
 
-use rdmacm_core::{ConnParam, EventKind};
-use rdmacm_verbs::{QueuePair, SendOperation, SendRequest, Sge, WcStatus};
+use rdmacm_core::{ConnParam, EventKind, QpType};
+use rdmacm_verbs::{QpCaps, QueuePair, SendOperation, SendRequest, Sge, WcStatus};
 
 use crate::pair::{Asked, Hosts};
 use crate::queue_pairs::{REMOTE, create, done, misnamed, open, poll, status};
@@ -36,7 +36,7 @@ fn a_key_that_is_not_registered_here_fails_the_request() {
     let (_connection, [near, _far]) = connected(None);
     let request = SendRequest::new(SendOperation::Send, misnamed(&[7; 8]));
     near.post_send(request).unwrap();
-    let sent = poll(near.send_queue()).unwrap();
+    let sent = poll(near.send_cq()).unwrap();
     assert_eq!(status(&sent), WcStatus::LOC_QP_OP_ERR);
 }
 
@@ -44,7 +44,7 @@ fn a_key_that_is_not_registered_here_fails_the_request() {
 fn a_message_that_is_too_long_fails() {
     let (_connection, [near, far]) = connected(None);
     send_by(&near, SendOperation::Send, &[1; 65]);
-    let received = poll(far.receive_queue()).unwrap();
+    let received = poll(far.recv_cq()).unwrap();
     assert_eq!(status(&received), WcStatus::LOC_LEN_ERR);
 }
 
@@ -52,7 +52,7 @@ fn a_message_that_is_too_long_fails() {
 fn a_receive_request_of_another_domain_fails() {
     let (_connection, [near, far]) = connected(Some(misnamed(&[0; 8])));
     send_by(&near, SendOperation::Send, &[1; 8]);
-    let received = poll(far.receive_queue()).unwrap();
+    let received = poll(far.recv_cq()).unwrap();
     assert_eq!(status(&received), WcStatus::GENERAL_ERR);
 }
 
@@ -62,7 +62,7 @@ fn an_invalidated_key_is_not_reported() {
     let memory = far.protection_domain().expose(64, REMOTE).unwrap();
     let invalidate = SendOperation::SendWithInvalidate(memory.remote().key());
     send_by(&near, invalidate, &[1; 8]);
-    let received = poll(far.receive_queue()).unwrap();
+    let received = poll(far.recv_cq()).unwrap();
     assert_eq!(done(&received).invalidated, None);
 }
 
@@ -76,4 +76,34 @@ fn a_device_has_one_gid() {
     assert_eq!(gids.len(), 1);
     assert_eq!(gids[0].gid, id.gids().unwrap().source);
     assert_eq!(gids[0].kind.as_deref(), Some("IB/RoCE v1"));
+}
+
+#[test]
+fn a_queue_pair_has_a_send_queue() {
+    let context = open(&Hosts::iwarp().client);
+    let caps = QpCaps {
+        max_send_wr: 0,
+        ..QpCaps::default()
+    };
+    let options = QueuePair::options(QpType::RC).caps(caps);
+    let refused = options.create(&context).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+}
+
+#[test]
+fn a_queue_pair_may_have_no_receive_queue() {
+    let context = open(&Hosts::iwarp().client);
+    let caps = QpCaps {
+        max_recv_wr: 0,
+        ..QpCaps::default()
+    };
+    let options = QueuePair::options(QpType::RC).caps(caps);
+    let queue_pair = options.create(&context).unwrap();
+    assert_eq!(queue_pair.caps().max_recv_wr, 0);
+    let memory = queue_pair.protection_domain().allocate(8).unwrap();
+    let refused = queue_pair.post_receive(memory).unwrap_err();
+    let words = refused.error.to_string();
+    assert!(words.contains("has no receive queue"), "{words}");
+    queue_pair.fail().unwrap();
+    assert!(queue_pair.destroy().is_empty());
 }

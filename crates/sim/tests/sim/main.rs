@@ -19,6 +19,7 @@ mod queue_pairs;
 mod random_commands;
 mod services;
 mod states;
+mod verbs_objects;
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! Moves of queue pairs that every kernel refuses. The guest suite asks the kernels the same
 //! (`verbs::states`).
 
-use libc::{EINVAL, ENODATA, EOPNOTSUPP};
+use std::thread;
+
+use libc::{EACCES, EINVAL, ENODATA, EOPNOTSUPP};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_sim::{Fabric, Host};
-use rdmacm_verbs::{Error, QueuePair, SendOperation, SendRequest};
+use rdmacm_verbs::{CommandNumber, Error, QueuePair, SendOperation, SendRequest};
 
 use crate::queue_pairs::{INIT, RTR, RTS, attributes, create};
 
@@ -151,6 +153,28 @@ fn a_request_before_the_queue_pair_may_send() {
     }
     new.move_to(QpState::RTS, RTS);
     assert!(post().is_ok());
+}
+
+/// A queue pair of rxe is reset by two commands.
+#[test]
+fn a_reset_that_is_refused_halfway() {
+    let new = New::roce();
+    let modify = CommandNumber::MODIFY_QP;
+    let [first, second] = [(); 2].map(|()| new.host.hold_next(modify));
+    let reset = new.attributes(QpState::RESET);
+    let refused = thread::scope(|scope| {
+        let moving = scope.spawn(|| new.queue_pair.modify(&reset, QpAttrMask::STATE));
+        first.wait();
+        drop(first);
+        second.wait();
+        new.host.fail_next(modify, 1, EACCES);
+        drop(second);
+        moving.join().unwrap()
+    });
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(EACCES));
+    assert!(new.queue_pair.is_broken());
+    new.move_to(QpState::RESET, QpAttrMask::STATE);
+    assert!(!new.queue_pair.is_broken());
 }
 
 #[test]

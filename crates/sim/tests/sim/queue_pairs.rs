@@ -21,16 +21,16 @@ pub(crate) const REMOTE: AccessFlags = AccessFlags::LOCAL_WRITE
 const TIMEOUT: u8 = 14;
 
 /// Two queue pairs that are connected to each other.
-struct Connected {
-    fabric: Fabric,
+pub(crate) struct Connected {
+    pub(crate) fabric: Fabric,
     here: Host,
-    there: Host,
-    near: QueuePair,
-    far: QueuePair,
+    pub(crate) there: Host,
+    pub(crate) near: QueuePair,
+    pub(crate) far: QueuePair,
 }
 
 impl Connected {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(KernelVersion::default())
     }
 
@@ -51,7 +51,7 @@ impl Connected {
         }
     }
 
-    fn post_receive(&self) {
+    pub(crate) fn post_receive(&self) {
         let room = self.far.protection_domain().allocate(64).unwrap();
         self.far.post_receive(room).unwrap();
     }
@@ -63,7 +63,7 @@ impl Connected {
             .unwrap();
     }
 
-    fn start(&self, operation: SendOperation, bytes: &[u8]) {
+    pub(crate) fn start(&self, operation: SendOperation, bytes: &[u8]) {
         let domain = self.near.protection_domain();
         let mut memory = domain.allocate(bytes.len()).unwrap();
         memory.copy_from_slice(bytes);
@@ -76,12 +76,12 @@ impl Connected {
         self.near.post_send(request).unwrap();
     }
 
-    fn sent(&self) -> Completion {
-        poll(self.near.send_queue()).unwrap()
+    pub(crate) fn sent(&self) -> Completion {
+        poll(self.near.send_cq()).unwrap()
     }
 
     fn received(&self) -> Completion {
-        poll(self.far.receive_queue()).unwrap()
+        poll(self.far.recv_cq()).unwrap()
     }
 }
 
@@ -189,7 +189,7 @@ fn a_message_arrives_in_the_memory_that_was_posted() {
     assert_eq!(done(&received).bytes, 5);
     assert_eq!(received.sg_list.into_buffer().unwrap()[..5], *b"hello");
     assert!(pair.sent().result().is_ok());
-    assert!(pair.near.send_queue().poll().unwrap().is_none());
+    assert!(pair.near.send_cq().poll().unwrap().is_none());
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_message_carries_inline_data_and_immediate_data() {
     let operation = SendOperation::SendWithImmediate(0x1234);
     near.post_send(SendRequest::inline(operation, b"inline"))
         .unwrap();
-    let received = poll(far.receive_queue()).unwrap();
+    let received = poll(far.recv_cq()).unwrap();
     assert_eq!(done(&received).immediate, Some(0x1234));
     assert_eq!(received.sg_list.into_buffer().unwrap()[..6], *b"inline");
 }
@@ -335,7 +335,7 @@ fn a_key_that_is_not_registered_here_fails_the_request() {
             };
             assert_eq!(status(&pair.sent()), expected, "{operation:?} {kernel:?}");
             assert_eq!(pair.near.state(), Ok(Some(QpState::ERR)));
-            assert!(poll(pair.far.receive_queue()).is_none());
+            assert!(poll(pair.far.recv_cq()).is_none());
         }
     }
 }
@@ -396,7 +396,7 @@ fn requests_are_flushed_in_the_error_state() {
 fn a_receiver_that_is_not_ready_is_asked_again() {
     let pair = Connected::new();
     pair.send(b"early");
-    assert!(poll(pair.near.send_queue()).is_none());
+    assert!(poll(pair.near.send_cq()).is_none());
     pair.post_receive();
     pair.fabric.advance(Duration::from_micros(640));
     assert_eq!(done(&pair.received()).bytes, 5);
@@ -408,7 +408,7 @@ fn a_receiver_that_is_never_ready_fails_the_request() {
     let pair = Connected::new();
     pair.send(b"early");
     pair.fabric.advance(Duration::from_micros(1279));
-    assert!(poll(pair.near.send_queue()).is_none());
+    assert!(poll(pair.near.send_cq()).is_none());
     pair.fabric.advance(Duration::from_micros(1));
     assert_eq!(status(&pair.sent()), WcStatus::RNR_RETRY_EXC_ERR);
 }
@@ -421,7 +421,7 @@ fn a_peer_that_does_not_respond_fails_the_request() {
     pair.send(b"lost");
     let just_before = Duration::from_nanos(7 * (4096 << TIMEOUT) - 1);
     pair.fabric.advance(just_before);
-    assert!(poll(pair.near.send_queue()).is_none());
+    assert!(poll(pair.near.send_cq()).is_none());
     pair.fabric.advance(Duration::from_nanos(1));
     assert_eq!(status(&pair.sent()), WcStatus::RETRY_EXC_ERR);
 }
@@ -455,7 +455,7 @@ fn random_loss_is_repeated_by_its_seed() {
             pair.post_receive();
             pair.send(&[number]);
             let completion = loop {
-                if let Some(completion) = poll(pair.near.send_queue()) {
+                if let Some(completion) = poll(pair.near.send_cq()) {
                     break completion;
                 }
                 fabric.advance(Duration::from_millis(1));
@@ -476,10 +476,10 @@ fn a_message_takes_the_delay_of_the_fabric() {
     pair.post_receive();
     pair.send(b"late");
     pair.fabric.advance(Duration::from_millis(4));
-    assert!(poll(pair.far.receive_queue()).is_none());
+    assert!(poll(pair.far.recv_cq()).is_none());
     pair.fabric.advance(Duration::from_millis(1));
     done(&pair.received());
-    assert!(poll(pair.near.send_queue()).is_none());
+    assert!(poll(pair.near.send_cq()).is_none());
     pair.fabric.advance(Duration::from_millis(5));
     done(&pair.sent());
 }
@@ -487,7 +487,7 @@ fn a_message_takes_the_delay_of_the_fabric() {
 #[test]
 fn a_completion_channel_reports_what_its_queue_is_armed_for() {
     let pair = Connected::new();
-    let queue = pair.far.receive_queue();
+    let queue = pair.far.recv_cq();
     let channel = queue.channel().unwrap();
     queue.arm(true).unwrap();
     pair.post_receive();
@@ -508,7 +508,7 @@ fn a_completion_queue_keeps_what_it_holds_when_it_grows() {
         pair.post_receive();
         pair.send(&[number]);
     }
-    pair.far.receive_queue().resize(100).unwrap();
+    pair.far.recv_cq().resize(100).unwrap();
     for number in 0..3_u8 {
         assert_eq!(pair.received().sg_list.into_buffer().unwrap()[0], number);
     }
@@ -531,7 +531,7 @@ fn a_device_describes_itself() {
 fn a_device_that_is_removed_ends_its_contexts() {
     let pair = Connected::new();
     pair.post_receive();
-    let channel = pair.far.receive_queue().channel().unwrap().clone();
+    let channel = pair.far.recv_cq().channel().unwrap().clone();
     let id = device(&pair.there);
     pair.there.remove_device("rxe0");
     assert!(channel.take().is_err());

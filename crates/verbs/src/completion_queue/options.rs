@@ -24,10 +24,11 @@ impl CqOptions {
         }
     }
 
-    /// Sets how often [`CompletionQueue::next`] polls before it sleeps; 0 by default. A
-    /// completion that comes meanwhile needs no notification, which saves three system calls and
-    /// the time to wake up. The polls take processor time that others could use, so this is for
-    /// devices that complete requests within about a microsecond, on a processor of one's own.
+    /// Sets how often [`CompletionQueue::next`] polls before it sleeps; 0 by default. The polls
+    /// end at its deadline. A completion that comes meanwhile needs no notification, which saves
+    /// three system calls and the time to wake up. The polls take processor time that others could
+    /// use, so this is for devices that complete requests within about a microsecond, on a
+    /// processor of one's own.
     #[must_use]
     pub fn polls_before_sleep(mut self, polls: u32) -> Self {
         self.polls = polls;

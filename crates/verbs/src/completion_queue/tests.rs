@@ -198,7 +198,7 @@ fn requests_beside_those_of_a_flushed_queue_pair_are_returned_when_the_device_is
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     let [flushed, other] = [(); 2].map(|()| options.create(&context).unwrap());
     let work = send(&other);
     let attr = rdmacm_core::QpAttr {
@@ -237,7 +237,7 @@ fn destroying_a_queue_pair_keeps_the_completions_of_others() {
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
     let works = [&one, &other].map(send);
     for number in device.sends() {
@@ -254,7 +254,7 @@ fn destroying_a_queue_pair_after_its_device_keeps_those_of_others() {
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
     let mut left: Vec<_> = [&one, &one, &other, &other].map(send).into();
     context.close();
@@ -301,7 +301,7 @@ fn a_queue_pair_returns_its_queues() {
     let (max_wr, max_sge) = (2, 1);
     let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(&sends).receive_queue(&receives);
+    let options = options.send_cq(&sends).recv_cq(&receives);
     let own = options.create(&context).unwrap();
     let asked = device.last_create_qp().unwrap();
     assert_eq!((asked.send_cq, asked.recv_cq), (1, 2));
@@ -323,8 +323,8 @@ fn objects_of_different_contexts_are_refused() {
     let own = "of its own context";
     let queue = other.create_completion_queue(4).unwrap();
     let options = || QueuePair::options(QpType::RC).caps(CAPS);
-    refused(options().send_queue(&queue).create(&context), own);
-    refused(options().receive_queue(&queue).create(&context), own);
+    refused(options().send_cq(&queue).create(&context), own);
+    refused(options().recv_cq(&queue).create(&context), own);
     let domain = other.create_protection_domain().unwrap();
     refused(options().protection_domain(&domain).create(&context), own);
     let (max_wr, max_sge) = (2, 1);
@@ -349,7 +349,7 @@ fn entries_for_a_shared_queue_are_reserved_once_for_all_its_queue_pairs() {
     assert_eq!((shared.capacity(), shared.limit()), (2, Ok(0)));
     let queue = context.create_completion_queue(4).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     let options = options.shared_receive_queue(&shared);
     let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
     assert!(!queue.reserve(3, 0) && queue.reserve(2, 0));
@@ -365,10 +365,7 @@ fn entries_for_a_shared_queue_are_reserved_once_for_all_its_queue_pairs() {
     queue.release(2);
     // Not enough entries are left for all receives.
     let narrow = context.create_completion_queue(1).unwrap();
-    refused(
-        options.receive_queue(&narrow).create(&context),
-        "room for all",
-    );
+    refused(options.recv_cq(&narrow).create(&context), "room for all");
 }
 
 /// A shared receive queue of four requests, all of them posted, and a completion queue for the
@@ -385,7 +382,7 @@ fn shared_queue(context: &Context) -> (SharedReceiveQueue, [WorkId; 4], Completi
 
 fn sharing(shared: &SharedReceiveQueue, queue: &CompletionQueue) -> QueuePair {
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.send_queue(queue).receive_queue(queue);
+    let options = options.send_cq(queue).recv_cq(queue);
     let options = options.shared_receive_queue(shared);
     options.create(queue.context()).unwrap()
 }
@@ -453,7 +450,7 @@ fn a_child_waits_for_no_thread_that_polls() {
     let context = queue.context().clone();
     send(&queue_pair);
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
-    let options = QueuePair::options(QpType::RC).send_queue(&queue);
+    let options = QueuePair::options(QpType::RC).send_cq(&queue);
     let own = queue.clone();
     let has_ended = child_ends_while_locked(
         || own.state().unwrap(),

@@ -52,14 +52,16 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         Operation::QueryPort(_) => {
             (errno == libc::EINVAL).then_some("the device has no port of this number")
         }
-        Operation::CreateCompletionQueue { .. } => (errno == libc::EINVAL)
-            .then_some("it must hold at least 1 completion and no more than the device's limit"),
+        Operation::CreateCompletionQueue { .. } => (errno == libc::EINVAL).then_some(
+            "it must hold at least 1 completion and no more than the device's limit, and its \
+             completion vector must exist",
+        ),
         Operation::ResizeCompletionQueue { .. } => {
             (errno == libc::EOPNOTSUPP).then_some("the driver cannot resize completion queues")
         }
         Operation::Register { .. } => register_cause(errno),
         Operation::ChangeAccess => (errno == libc::EOPNOTSUPP).then_some(
-            "the driver cannot change a registration: siw never can, rxe from Linux 6.5 on",
+            "the driver cannot change a registration: siw never can, rxe only since Linux 6.5",
         ),
         Operation::Send => (errno == libc::EINVAL || errno == libc::ENOTCONN)
             .then_some("the queue pair is not connected: not ready to send yet, or disconnected"),

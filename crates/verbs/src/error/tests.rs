@@ -126,7 +126,11 @@ fn each_known_cause_is_explained() {
     );
     assert_causes(
         Operation::CreateCompletionQueue { entries: 0 },
-        &[(libc::EINVAL, "at least 1 completion"), other],
+        &[
+            (libc::EINVAL, "at least 1 completion"),
+            (libc::EINVAL, "its completion vector must exist"),
+            other,
+        ],
     );
     assert_causes(
         Operation::ResizeCompletionQueue { entries: 9 },

@@ -160,7 +160,7 @@ impl Stub {
         let context = self.open();
         let queue = context.create_completion_queue(entries).unwrap();
         let options = QueuePair::options(QpType::RC).caps(caps);
-        let options = options.send_queue(&queue).receive_queue(&queue);
+        let options = options.send_cq(&queue).recv_cq(&queue);
         (options.create(&context).unwrap(), queue)
     }
 
@@ -245,6 +245,11 @@ unsafe impl Provider for Stub {
     }
 
     fn resets(&self) -> bool {
+        self.resets
+    }
+
+    fn resets_by_two_moves(&self) -> bool {
+        // As on rxe.
         self.resets
     }
 

@@ -83,16 +83,16 @@ pub struct QpOptions {
     signal_all: bool,
     waitable: bool,
     protection_domain: Option<ProtectionDomain>,
-    send_queue: Option<CompletionQueue>,
-    receive_queue: Option<CompletionQueue>,
+    send_cq: Option<CompletionQueue>,
+    recv_cq: Option<CompletionQueue>,
     shared: Option<SharedReceiveQueue>,
 }
 
 /// The objects that a queue pair is created from.
 struct Parts {
     domain: ProtectionDomain,
-    send_queue: CompletionQueue,
-    receive_queue: CompletionQueue,
+    send_cq: CompletionQueue,
+    recv_cq: CompletionQueue,
 }
 
 impl QpOptions {
@@ -103,8 +103,8 @@ impl QpOptions {
             signal_all: false,
             waitable: false,
             protection_domain: None,
-            send_queue: None,
-            receive_queue: None,
+            send_cq: None,
+            recv_cq: None,
             shared: None,
         }
     }
@@ -113,7 +113,7 @@ impl QpOptions {
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
         let domain = self.protection_domain.as_ref();
-        let queue = self.send_queue.as_ref().or(self.receive_queue.as_ref());
+        let queue = self.send_cq.as_ref().or(self.recv_cq.as_ref());
         let shared = self.shared.as_ref();
         domain
             .map(ProtectionDomain::context)
@@ -158,20 +158,18 @@ impl QpOptions {
 
     /// Sets the completion queue of its send requests.
     #[must_use]
-    #[doc(alias = "send_cq")]
-    pub fn send_queue(self, queue: &CompletionQueue) -> Self {
+    pub fn send_cq(self, queue: &CompletionQueue) -> Self {
         Self {
-            send_queue: Some(queue.clone()),
+            send_cq: Some(queue.clone()),
             ..self
         }
     }
 
     /// Sets the completion queue of its receive requests.
     #[must_use]
-    #[doc(alias = "recv_cq")]
-    pub fn receive_queue(self, queue: &CompletionQueue) -> Self {
+    pub fn recv_cq(self, queue: &CompletionQueue) -> Self {
         Self {
-            receive_queue: Some(queue.clone()),
+            recv_cq: Some(queue.clone()),
             ..self
         }
     }
@@ -212,11 +210,11 @@ impl QpOptions {
             context.next_token()?,
             context.next_token()?,
         ];
-        let sends = Admission::own(&parts.send_queue);
+        let sends = Admission::own(&parts.send_cq);
         let sends = sends.map_err(|reason| Error::invalid(operation, reason))?;
         let receives = match &self.shared {
-            None => Admission::own(&parts.receive_queue),
-            Some(shared) => Admission::shared(&parts.receive_queue, shared),
+            None => Admission::own(&parts.recv_cq),
+            Some(shared) => Admission::shared(&parts.recv_cq, shared),
         };
         let receives = receives.map_err(|reason| Error::invalid(operation, reason))?;
         let request = self.request(tokens[0], &parts);
@@ -235,7 +233,7 @@ impl QpOptions {
         }
         let domain = self.protection_domain.iter();
         let domain = domain.map(ProtectionDomain::context);
-        let queues = [&self.send_queue, &self.receive_queue].into_iter();
+        let queues = [&self.send_cq, &self.recv_cq].into_iter();
         let queues = queues.flatten().map(CompletionQueue::context);
         let shared = self.shared.iter();
         let shared = shared.map(|queue| queue.protection_domain().context());
@@ -272,8 +270,8 @@ impl QpOptions {
         };
         Ok(Parts {
             domain,
-            send_queue: queue(&self.send_queue, sends)?,
-            receive_queue: queue(&self.receive_queue, receives)?,
+            send_cq: queue(&self.send_cq, sends)?,
+            recv_cq: queue(&self.recv_cq, receives)?,
         })
     }
 
@@ -295,8 +293,8 @@ impl QpOptions {
             response: 0,
             user_handle: token.handle(),
             pd: parts.domain.handle(),
-            send_cq: parts.send_queue.handle(),
-            recv_cq: parts.receive_queue.handle(),
+            send_cq: parts.send_cq.handle(),
+            recv_cq: parts.recv_cq.handle(),
             srq: shared.map_or(0, SharedReceiveQueue::handle),
             max_send_wr: self.caps.max_send_wr,
             max_recv_wr: own(self.caps.max_recv_wr),
@@ -323,8 +321,8 @@ impl QpOptions {
         let qp_status = Arc::new(QpStatus::default());
         let Parts {
             domain,
-            send_queue,
-            receive_queue,
+            send_cq,
+            recv_cq,
         } = parts;
         let sends = SendParts {
             token: send_token.number(),
@@ -337,11 +335,11 @@ impl QpOptions {
             max_sges: answer.max_send_sge,
             max_inline: answer.max_inline_data,
             domain: domain.clone(),
-            completions: send_queue.clone(),
+            completions: send_cq.clone(),
             qp_status: Arc::clone(&qp_status),
         };
         let (sends, completions) = SendQueue::new(sends, made.send);
-        send_queue.admit(send_index, completions);
+        send_cq.admit(send_index, completions);
         let receives = made.receive.zip(receive_index).map(|(ring, index)| {
             let parts = ReceiveParts {
                 token: receive_token.number(),
@@ -350,15 +348,15 @@ impl QpOptions {
                 max_requests: answer.max_recv_wr,
                 max_sges: answer.max_recv_sge,
                 domain: domain.clone(),
-                completions: receive_queue.clone(),
+                completions: recv_cq.clone(),
                 qp_status: Arc::clone(&qp_status),
             };
             let (receives, completions) = ReceiveQueue::new(parts, ring);
-            receive_queue.admit(index, completions);
+            recv_cq.admit(index, completions);
             receives
         });
         if let Some(index) = receive_index {
-            receive_queue.admit_number(index, answer.number);
+            recv_cq.admit_number(index, answer.number);
         }
         QueuePair {
             handle: answer.handle,
@@ -367,8 +365,8 @@ impl QpOptions {
             qp_type: self.qp_type,
             caps: answer.into(),
             protection_domain: domain,
-            send_queue,
-            receive_queue,
+            send_cq,
+            recv_cq,
             shared: self.shared.clone(),
             qp_status,
             stopping: Mutex::new(()),

@@ -59,8 +59,8 @@ fn a_queue_pair_has_the_requested_properties() {
         (queue_pair.qp_type(), queue_pair.caps()),
         (QpType::RC, CAPS)
     );
-    assert_eq!(queue_pair.send_queue().token(), queue.token());
-    assert_eq!(queue_pair.receive_queue().token(), queue.token());
+    assert_eq!(queue_pair.send_cq().token(), queue.token());
+    assert_eq!(queue_pair.recv_cq().token(), queue.token());
     assert!(queue_pair.shared_receive_queue().is_none() && !known.has_srq());
     assert_eq!(known.transport(), Transport::RoCE);
 }
@@ -72,7 +72,7 @@ fn a_queue_of_its_own_has_room_for_a_request_that_completes_twice() {
         let context = device.open();
         let queue_pair = QueuePair::options(QpType::RC).caps(CAPS);
         let queue_pair = queue_pair.create(&context).unwrap();
-        let queues = [queue_pair.send_queue(), queue_pair.receive_queue()];
+        let queues = [queue_pair.send_cq(), queue_pair.recv_cq()];
         assert_eq!(queues.map(CompletionQueue::entries), [2 + more, 2]);
     }
 }
@@ -129,7 +129,7 @@ fn the_requests_of_a_queue_pair_that_is_not_destroyed_stay_its_own() {
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
-    let options = options.receive_queue(&queue);
+    let options = options.recv_cq(&queue);
     let create = || options.create(&context).unwrap();
     let queue_pair = create();
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
@@ -182,6 +182,22 @@ fn a_reset_that_is_refused_changes_nothing() {
     queue_pair.fail().unwrap();
     refused();
     assert!(queue_pair.is_broken());
+}
+
+/// The first one leaves requests in rxe's send queue.
+#[test]
+fn a_move_that_resets_is_made_twice() {
+    for (device, sent) in [(Stub::new(true), 2), (Stub::new(false), 1)] {
+        let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+        let bytes_of_move = |state| {
+            device.command_bytes();
+            to(&queue_pair, state);
+            device.command_bytes()
+        };
+        let one = bytes_of_move(QpState::ERR);
+        assert_eq!(bytes_of_move(QpState::RESET), sent * one);
+        assert_eq!(bytes_of_move(QpState::INIT), one);
+    }
 }
 
 /// What is posted after the device has discarded its requests would go to the next peer.
@@ -544,7 +560,7 @@ fn queue_pairs_without_receive_requests_leave_no_places_behind() {
         "the queue pair has no receive queue"
     );
     let options = QueuePair::options(QpType::RC).caps(caps);
-    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.send_cq(&queue).recv_cq(&queue);
     for _ in 0..10 {
         drop(options.create(queue_pair.context()).unwrap());
     }
@@ -559,7 +575,7 @@ fn a_queue_is_not_filled_with_unsignaled_requests() {
     let silent = || send(&queue_pair).unsignaled();
     queue_pair.post_send(silent()).unwrap();
     let refused = queue_pair.post_send(silent()).unwrap_err();
-    let full = "the send queue would be full of requests without a completion";
+    let full = "a full send queue needs at least one signalled request";
     assert_eq!(reason(&refused.error), full);
     queue_pair.post_send(send(&queue_pair)).unwrap();
     assert_eq!(device.sends().len(), 2);

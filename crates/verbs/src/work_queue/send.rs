@@ -472,7 +472,7 @@ impl SendQueue {
             let free = posted.free();
             will_report = state.unsignaled < self.capacity - free;
             if count == free && !will_report {
-                return Err("the send queue would be full of requests without a completion");
+                return Err("a full send queue needs at least one signalled request");
             }
         }
         // One entry stays free for a signalled request, which completes the others.

@@ -216,7 +216,7 @@ mod tests {
         shared.post_receive(domain.allocate(8).unwrap()).unwrap();
         let options = QueuePair::options(QpType::RC).shared_receive_queue(&shared);
         let queue_pair = options.create(&context).unwrap();
-        let queue = queue_pair.receive_queue().clone();
+        let queue = queue_pair.recv_cq().clone();
         let ring = shared.queue();
         let has_ended = child_ends_while_locked(
             || ring.0.state.lock(),

@@ -344,7 +344,7 @@ fn a_datagram_has_a_destination_and_a_connection_has_none() {
     drop(own);
     device.command_bytes();
     complete(&device, 0, WcStatus::SUCCESS);
-    assert_eq!(poll_all(datagrams.send_queue()), [work]);
+    assert_eq!(poll_all(datagrams.send_cq()), [work]);
     assert!(
         device.command_bytes() > 0,
         "the handle lives as long as the request"

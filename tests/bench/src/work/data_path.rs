@@ -89,7 +89,7 @@ fn sends(
 ) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
-    let completions = queue_pair.send_queue();
+    let completions = queue_pair.send_cq();
     let mut buffers = queue_pair
         .protection_domain()
         .allocate(SIZE * BATCH)?
@@ -122,7 +122,7 @@ fn sends(
 fn batches(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
-    let completions = queue_pair.send_queue();
+    let completions = queue_pair.send_cq();
     let buffers = queue_pair
         .protection_domain()
         .allocate(SIZE * BATCH)?
@@ -197,7 +197,7 @@ fn next_late(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()
     let domain = queue_pair.protection_domain();
     let (mut message, mut room) = (domain.allocate(SIZE)?, domain.allocate(SIZE)?);
     // The first wait opens descriptors.
-    let nothing = queue_pair.receive_queue().next(FIRST_WAIT)?;
+    let nothing = queue_pair.recv_cq().next(FIRST_WAIT)?;
     ensure!(nothing.is_none(), "a completion of nothing");
     let buffer_of = |completion: Option<Completion>| -> anyhow::Result<Buffer> {
         let completion = completion.context("a completion")?;
@@ -208,8 +208,8 @@ fn next_late(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()
         let posted = queue_pair.post_receive(room);
         posted.map_err(|refused| refused.error)?;
         post_send(queue_pair, message)?;
-        message = buffer_of(queue_pair.send_queue().next(None)?)?;
-        room = buffer_of(meter.section(1, || queue_pair.receive_queue().next(None))?)?;
+        message = buffer_of(queue_pair.send_cq().next(None)?)?;
+        room = buffer_of(meter.section(1, || queue_pair.recv_cq().next(None))?)?;
     }
     Ok(())
 }
@@ -220,11 +220,11 @@ fn next(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let queue_pair = connection.queue_pair();
     let mut buffer = queue_pair.protection_domain().allocate(SIZE)?;
     // The first wait opens descriptors, if the device is too slow for a poll to suffice.
-    let nothing = queue_pair.send_queue().next(FIRST_WAIT)?;
+    let nothing = queue_pair.send_cq().next(FIRST_WAIT)?;
     ensure!(nothing.is_none(), "a completion of nothing");
     for _ in 0..count {
         post_send(queue_pair, buffer)?;
-        let completion = meter.section(1, || queue_pair.send_queue().next(None))?;
+        let completion = meter.section(1, || queue_pair.send_cq().next(None))?;
         let completion = completion.context("a completion")?;
         completion.result()?;
         buffer = completion.sg_list.into_buffer().context("its buffer")?;

@@ -58,8 +58,8 @@ fn create(context: &Context, domain: &ProtectionDomain) -> rdmacm_verbs::Result<
     QueuePair::options(QpType::RC)
         .caps(CAPS)
         .protection_domain(domain)
-        .send_queue(&completions)
-        .receive_queue(&completions)
+        .send_cq(&completions)
+        .recv_cq(&completions)
         .create(context)
 }
 

@@ -169,5 +169,6 @@ pub(super) fn destroy(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> R
     };
     respond(call, &response)?;
     verbs.completion_queues.remove(&handle);
+    verbs.free_closed_channels();
     Ok(())
 }

@@ -118,6 +118,9 @@ fn create_siw(
     request: &CreateQp,
     call: &mut Call<'_>,
 ) -> Result<Created, Errno> {
+    if request.max_send_wr == 0 {
+        return Err(Errno::EINVAL);
+    }
     let memory = &mut verbs.context(context)?.rings;
     let sends = Slots::sends(memory, request.max_send_wr).map_err(|error| errno(&error))?;
     let receives = Slots::receives(memory, request.max_recv_wr).map_err(|error| errno(&error))?;

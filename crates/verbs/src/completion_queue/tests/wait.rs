@@ -57,7 +57,7 @@ fn waiting_takes_a_completion_and_ends_at_its_deadline() {
     let (channel, mut far) = channel(&context);
     let queue = CompletionQueue::options(4).channel(&channel);
     let queue = queue.create(&context).unwrap();
-    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_cq(&queue);
     let queue_pair = options.create(&context).unwrap();
     let soon = || Instant::now() + Duration::from_millis(2);
     assert!(queue.next(soon()).unwrap().is_none());
@@ -160,7 +160,7 @@ fn closing_the_context_ends_a_wait() {
     let (channel, _far) = channel(&context);
     let queue = CompletionQueue::options(4).channel(&channel);
     let queue = queue.create(&context).unwrap();
-    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_cq(&queue);
     let queue_pair = options.create(&context).unwrap();
     let work = send(&queue_pair);
     let ended = std::thread::scope(|scope| {
@@ -182,7 +182,7 @@ fn waiting_polls_before_it_sleeps() {
     let (channel, _far) = channel(&context);
     let queue = CompletionQueue::options(4).channel(&channel);
     let queue = queue.polls_before_sleep(u32::MAX).create(&context).unwrap();
-    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_cq(&queue);
     let queue_pair = options.create(&context).unwrap();
     let work = send(&queue_pair);
     device.command_bytes();
@@ -193,4 +193,20 @@ fn waiting_polls_before_it_sleeps() {
     });
     assert_eq!(device.command_bytes(), 0, "it was not armed");
     assert_eq!(completion.work, work);
+}
+
+#[test]
+fn polls_before_a_sleep_end_at_the_deadline() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.polls_before_sleep(u32::MAX).create(&context).unwrap();
+    let begun = Instant::now();
+    for deadline in [Duration::ZERO, Duration::from_millis(1)] {
+        assert!(queue.next(deadline).unwrap().is_none());
+        assert!(queue.next(begun).unwrap().is_none());
+    }
+    // So many polls take longer.
+    assert!(begun.elapsed() < Duration::from_secs(10));
 }

@@ -197,7 +197,7 @@ impl Rules {
             fetched(operation, sg_list, sum)?;
             if self.overruns_reads && sg_list.iter().any(Sge::shares_pages) {
                 return Err(
-                    "a peer could write behind it: read into a whole buffer that was allocated",
+                    "a peer could write beyond this memory: read into a whole allocated buffer",
                 );
             }
         }
