@@ -7,15 +7,29 @@
 //! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the
 //! same types.
 //!
-//! Any number of ids share the event channel of a [`Node`], which has no thread of its own: the
-//! task that is polled while there is something to read reads it, and wakes the tasks it is for. A
-//! future may be dropped at any time. A future that owns its object, by a method that takes `self`,
-//! destroys the id and the queue pair with it. A future that borrows has mostly only waited, and
-//! what it waited for remains for the next call; methods for which dropping does more say so. A
-//! future that is neither polled nor dropped may block others of the same node, as a lock that is
-//! not released does, unless a task runs [`Node::drive`]. A task that has called a `poll_` method, or reads and writes by tokio's or
-//! futures' traits, need not poll again and blocks nobody. If only such tasks wait on a node, each
-//! event wakes all of them: spawn [`Node::drive`] where they are many.
+//! Any number of ids share the event channel of a [`Node`], which has no thread of its own:
+//! whichever task is polled while the channel is readable reads the events, and wakes the tasks
+//! that wait for them.
+//!
+//! # Cancellation
+//! A future may be dropped at any time, in a `select!` for example:
+//!
+//! | future of | if it is dropped before it is ready |
+//! |---|---|
+//! | `accept`, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | nothing is lost: the next call gets what comes |
+//! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | nothing was sent, written or mapped |
+//! | `start_send`, `start_read`, `start_write` | nothing was posted, and the memory is freed |
+//! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | the request may be carried out; its memory stays with the queue pair until the device is done with it |
+//! | `flush`, `closed`, `readable`, `writable`, `drive` | nothing happens |
+//! | `connect`, `resolve` and methods that take `self` | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
+//! | `close` of a connection | the connection may be disconnected already |
+//!
+//! # Sharing a node
+//! Do not keep a future that you neither poll nor drop: it may block other futures of its node,
+//! like a lock that is not released, unless a task runs [`Node::drive`]. This does not apply to
+//! tasks that call `poll_` methods, or read and write through the traits of tokio or futures: they
+//! may stop polling at any time. But if only such tasks wait on a node, each event wakes all of
+//! them; if there are many, spawn [`Node::drive`].
 
 #![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 

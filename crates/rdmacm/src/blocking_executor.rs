@@ -67,12 +67,18 @@ struct Owner {
     process: u32,
 }
 
-impl Default for Owner {
-    fn default() -> Self {
+impl Owner {
+    fn new(idle_time: Duration) -> Self {
         Self {
-            threads: Arc::default(),
+            threads: Arc::new(Threads::new(idle_time)),
             process: std::process::id(),
         }
+    }
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self::new(THREAD_IDLE_TIME)
     }
 }
 
@@ -130,6 +136,11 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    /// Whose threads do not end while a test is not scheduled for a moment.
+    fn patient() -> ThreadExecutor {
+        ThreadExecutor(Arc::new(Owner::new(THREAD_IDLE_TIME * 600)))
+    }
+
     fn wait_until_idle(threads: &Threads, count: usize) {
         while threads.idle() != count {
             thread::yield_now();
@@ -148,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_idle_takes_the_next_task() {
-        let executor = ThreadExecutor::default();
+        let executor = patient();
         let (sender, receiver) = mpsc::channel();
         let mut threads = Vec::new();
         for _ in 0..3 {
@@ -182,7 +193,7 @@ mod tests {
 
     #[test]
     fn threads_end_with_their_executor() {
-        let executor = ThreadExecutor::default();
+        let executor = patient();
         executor.spawn(Box::new(|| ()));
         let threads = Arc::clone(&executor.0.threads);
         wait_until_idle(&threads, 1);

@@ -1,6 +1,6 @@
 //! An established connection, whatever its queue pair carries.
 
-use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, IdHandle};
+use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, EventKind, IdHandle};
 
 use crate::attempt::{Attempt, peer_gone_or};
 use crate::close_reason::CloseReason;
@@ -66,12 +66,13 @@ impl Established {
             return Ok(());
         }
         let reason = self.closed(attempt).await.map_err(failed)?;
-        match reason.failure() {
-            // The only failure among the reasons.
+        let disconnected = reason.kind() == EventKind::Disconnected;
+        match reason.failure().filter(|_| disconnected) {
+            // The peer did not reply.
             Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
                 Err(failed(Cause::Event(failure)))
             }
-            // The peer disconnected first, or the device is gone.
+            // It was closed before: the peer disconnected first or is lost, or the device is gone.
             _ => Ok(()),
         }
     }

@@ -12,5 +12,5 @@ pub(crate) use completion_errors::failed_request;
 pub(crate) use device::{CompletionHandler, Devices, OpenDevice, Side, readiness};
 pub(crate) use device::{check_device, open_context};
 pub(crate) use failure::Failure;
-pub(crate) use keep_alive::KeepAlive;
+pub(crate) use keep_alive::{KeepAlive, MIN_KEEP_ALIVE};
 pub(crate) use retries::{limit_attr_retries, limit_retries};

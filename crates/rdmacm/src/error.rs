@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use rdmacm_addrinfo::Reason;
-use rdmacm_core::{self as core, EventFailure, RejectReason};
+use rdmacm_core::{self as core, EventFailure, EventKind, RejectReason};
 
 use crate::failed_request::FailedRequest;
 use crate::stage::Stage;
@@ -75,7 +75,7 @@ impl Error {
     }
 
     pub(crate) fn with_private_data(mut self, data: &[u8]) -> Self {
-        let is_padded = self.reject_reason().is_some();
+        let is_padded = self.failure().is_some_and(is_padded);
         if !is_padded || data.iter().any(|byte| *byte != 0) {
             self.0.private_data = data.to_vec();
         }
@@ -149,9 +149,9 @@ impl Error {
 
     /// The private data of the peer's rejection.
     ///
-    /// InfiniBand and RoCE transmit 148 bytes, and not how many of them the peer has set:
-    /// the data is followed by zeros, and 148 zeros are returned as no data. A protocol
-    /// whose data may end in zeros transmits its length, as C programs do, for which
+    /// InfiniBand and RoCE transmit 148 bytes, a datagram service 136, and not how many of them the
+    /// peer has set: the data is followed by zeros, and zeros alone are returned as no data. A
+    /// protocol whose data may end in zeros transmits its length, as C programs do, for which
     /// `private_data_len` is 148 as well. iWARP transmits the length. siw loses the data if
     /// the network delivers the end of the TCP stream first (`siw_cm_llp_data_ready`).
     #[must_use]
@@ -194,6 +194,12 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Whether the private data of a rejection has zeros behind it: on InfiniBand and RoCE.
+fn is_padded(failure: EventFailure) -> bool {
+    let is_service = failure.kind() == EventKind::Unreachable && failure.is_rejected();
+    is_service || failure.reject_reason().is_some()
 }
 
 /// The text of [`Display`](fmt::Display), which a program prints whose `main` returns the
@@ -324,7 +330,7 @@ mod tests {
             (Lookup::NoThread(io::ErrorKind::WouldBlock), true),
             (Lookup::NoThread(io::ErrorKind::Other), false),
             (NameError::NoName.into(), false),
-            (Lookup::LookupDied, false),
+            (Lookup::LookupPanicked, false),
         ] {
             let error = failed(Cause::Name(lookup));
             assert_eq!(error.is_retryable(), retryable, "{error}");
@@ -333,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_socket_or_a_connection_is_closed() {
-        let kind = core::EventKind::DeviceRemoval;
+        let kind = EventKind::DeviceRemoval;
         assert!(failed(Cause::SocketClosed(kind)).is_closed());
         assert!(!failed(Cause::Stopped).is_closed());
     }
@@ -366,7 +372,7 @@ mod tests {
                 io::ErrorKind::ResourceBusy,
             ),
             (
-                Cause::Name(addrinfo::Error::LookupDied),
+                Cause::Name(addrinfo::Error::LookupPanicked),
                 io::ErrorKind::Other,
             ),
             (
@@ -377,7 +383,7 @@ mod tests {
                 io::ErrorKind::NotConnected,
             ),
             (
-                Cause::SocketClosed(core::EventKind::AddrChange),
+                Cause::SocketClosed(EventKind::AddrChange),
                 io::ErrorKind::NotConnected,
             ),
             (Cause::Stopped, io::ErrorKind::Other),

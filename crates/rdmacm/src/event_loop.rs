@@ -256,11 +256,20 @@ impl EventLoop {
     }
 
     fn fire_timers(&self) {
-        if self.state().timers.is_empty() {
+        self.fire_timers_after(|| {});
+    }
+
+    /// Fires the timers that are due, if there are any, after a look at something else.
+    fn fire_timers_after(&self, look: impl FnOnce()) {
+        let Some(first) = self.next_timer() else {
             return;
-        }
+        };
         // Without the lock: a simulated clock has one of its own.
-        self.fire_timers_at(self.now());
+        let now = self.now();
+        if first <= now {
+            look();
+            self.fire_timers_at(now);
+        }
     }
 
     fn fire_timers_at(&self, now: Instant) {

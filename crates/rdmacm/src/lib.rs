@@ -9,12 +9,12 @@
 //! [`addrinfo`] resolves names to RDMA addresses, by the system's resolver or one in pure Rust
 //! (feature `hickory`).
 //!
-//! With the feature `verbs`, which is on by default, `Connection` sends and receives messages
-//! on soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream as a
-//! TCP stream is, and its peer may be a program that uses librdmacm's rsockets. `Endpoint` has
-//! a queue pair that the caller posts to, and `DatagramSocket` sends and receives unreliable
-//! datagrams, to peers and multicast groups; `RdmaDatagram` does so as a UDP socket does,
-//! between IP addresses and ports.
+//! With the feature `verbs`, which is on by default, `Connection` sends and receives messages on
+//! soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream like a TCP
+//! stream; its peer may be a program that uses librdmacm's rsockets. `Endpoint` is a queue pair
+//! that the caller posts to. `DatagramSocket` sends and receives unreliable datagrams, to and from
+//! peers and multicast groups. `RdmaDatagram` sends and receives them between IP addresses and
+//! ports, like a UDP socket.
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]
@@ -33,9 +33,9 @@
 //! # }
 //! ```
 //!
-//! Queue pairs may come from any other library that implements
-//! [`QueuePair`](core::QueuePair). A function from an id to a queue pair creates them
-//! ([`QueuePairFactory`]), and the connection is a [`CmConnection`].
+//! Queue pairs may come from any other library, if its type implements
+//! [`QueuePair`](core::QueuePair). Pass a function that creates a queue pair for an id
+//! ([`QueuePairFactory`]); the connection is then a [`CmConnection`].
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -71,6 +71,9 @@ impl ListeningIds {
             .map_err(|_| attempt.fail(Stage::Listen, Cause::InvalidAddress))?;
         let requests = EventQueue::for_requests(config.max_requests);
         let attempt = attempt.at_address(address);
+        if address.is_loopback() {
+            return Err(attempt.fail(Stage::Listen, Cause::LoopbackAddress));
+        }
         let ids = bind::listen(&attempt, address, config, &requests)?;
         let port = match (address.port(), ids.first()) {
             (0, Some(first)) => {

@@ -21,7 +21,8 @@ impl StopHandle {
         self.0.strong_count() > 0
     }
 
-    /// Stops it: see `Listener::stop`, `RdmaListener::stop` and `Connection::stop`.
+    /// Stops it: see `Listener::stop`, `RdmaListener::stop` and `Connection::stop`. Do not call it in
+    /// a signal handler, as it locks: let a thread or a task wait for the signal.
     pub fn stop(&self) {
         if let Some(queue) = self.0.upgrade() {
             queue.close();

@@ -21,18 +21,19 @@
 //! They are the types of [`asynchronous`](crate::asynchronous), which says how they share an
 //! event channel and what dropping a future does.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use ::tokio::io::Interest;
 use ::tokio::io::unix::AsyncFd;
 use ::tokio::runtime::Handle;
-use ::tokio::{task, time};
+use ::tokio::task::{unconstrained, yield_now};
+use ::tokio::time;
 use parking_lot::{Mutex, MutexGuard};
 
 #[doc(inline)]
@@ -71,6 +72,15 @@ impl Watched {
     fn timer(&self) -> MutexGuard<'_, Option<Pin<Box<time::Sleep>>>> {
         self.timer.lock()
     }
+
+    /// Wakes the waker once other tasks have run and timers have fired. In a task of its own, whose
+    /// yields tokio does not forget: those of the caller's may be its last ones.
+    fn wake_after_others(&self, waker: Waker) {
+        self.runtime.spawn(async move {
+            yield_now().await;
+            waker.wake();
+        });
+    }
 }
 
 impl Reactor for Watched {
@@ -80,15 +90,17 @@ impl Reactor for Watched {
         read: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Poll<io::Result<()>> {
         loop {
-            // What becomes readable after this is not cleared below.
-            let mut ready = match ready!(self.descriptor.poll_read_ready(context)) {
+            // What becomes readable after this is not cleared below. Not within the budget of the
+            // task: tokio would keep the waker, and lose it if that task ends.
+            let readiness = poll_fn(|context| self.descriptor.poll_read_ready(context));
+            let mut ready = match ready!(pin!(unconstrained(readiness)).poll(context)) {
                 Ok(ready) => ready,
                 Err(error) => return Poll::Ready(Err(error)),
             };
             if read().is_break() {
-                // It stays ready. tokio polls a task that wakes itself dozens of times before
-                // it fires timers, and a task that yields only once.
-                return pin!(task::yield_now()).poll(context).map(Ok);
+                // It stays ready.
+                self.wake_after_others(context.waker().clone());
+                return Poll::Pending;
             }
             ready.clear_ready();
         }
@@ -105,7 +117,7 @@ impl Reactor for Watched {
         if timer.deadline() != at {
             timer.as_mut().reset(at);
         }
-        timer.as_mut().poll(context)
+        pin!(unconstrained(timer.as_mut())).poll(context)
     }
 
     fn stop_timer(&self) {

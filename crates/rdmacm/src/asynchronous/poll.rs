@@ -55,7 +55,9 @@ impl RdmaListener {
         context: &mut Context<'_>,
     ) -> Poll<Result<RdmaStream>> {
         let ids = self.listener.listening_ids();
-        let accepted = self.handshakes.poll_accept(ids, &self.options, slot, context);
+        let accepted = self
+            .handshakes
+            .poll_accept(ids, &self.options, slot, context);
         accepted.map_ok(RdmaStream::new)
     }
 }

@@ -27,6 +27,6 @@ impl Node {
         let (directory, hints) = (self.directory.clone(), hints.clone());
         let task = move || directory.resolve(node.as_deref(), service.as_deref(), &hints);
         let found = spawn_blocking(&self.event_loop, None, task).await?;
-        found.unwrap_or(Err(addrinfo::Error::LookupDied))
+        found.unwrap_or(Err(addrinfo::Error::LookupPanicked))
     }
 }

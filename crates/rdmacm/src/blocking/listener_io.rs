@@ -38,11 +38,11 @@ impl AsFd for RdmaListener {
     /// node's descriptors can be waited for: about a hundred listeners for `poll(2)`, and fifty in an
     /// `epoll(7)` of the caller's. [Streams](super::RdmaStream#impl-AsFd-for-RdmaStream) can be more.
     ///
-    /// It belongs to the listener once [`set_nonblocking`](Self::set_nonblocking) was called;
-    /// before, it is that of the listener's [`Node`](crate::Node). Two things do not make it
-    /// readable, and wait for the next call: that a peer has not completed its handshake in time,
-    /// and that [siw has closed](crate::Listener#siw) the
-    /// listener's socket. So call `accept` every few seconds in any case.
+    /// The listener has a descriptor of its own once [`set_nonblocking`](Self::set_nonblocking) was
+    /// called; before, this is the descriptor of its [`Node`](crate::Node). Two events do not make
+    /// it readable: a peer does not complete its handshake in time, and [siw
+    /// closes](crate::Listener#siw) the listener's socket. Only a call of `accept` detects them, so
+    /// call it every few seconds in any case.
     ///
     /// ```no_run
     /// # fn example() -> std::io::Result<()> {

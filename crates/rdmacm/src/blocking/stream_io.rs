@@ -58,20 +58,21 @@ impl RdmaStream {
 }
 
 impl AsFd for RdmaStream {
-    /// A descriptor for `poll(2)`, `epoll(7)` and the crates around them: after a call has
-    /// returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is readable when the call is worth
-    /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
-    /// returns `WouldBlock` finds that out. A write that was refused is repeated, or given up with
-    /// [`shutdown`](Self::shutdown): until then the descriptor is readable while there may be room
-    /// for it. A write or a reservation that succeeds ends the wait of the one before that was
-    /// refused, and so do a write at an offset and a map with each other. If a thread that reads and
-    /// another one that writes both wait, either may find out what the other one waits for. Nothing can
-    /// be read from the descriptor.
+    /// A descriptor for `poll(2)`, `epoll(7)` and the crates around them. After a call has returned
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock), the descriptor is readable when that call is
+    /// worth repeating, for reads and writes alike. It may be readable although the call then
+    /// returns `WouldBlock` again. Nothing can be read from it.
+    ///
+    /// After a write was refused, the descriptor is readable whenever there may be room, until you
+    /// repeat the write or give it up with [`shutdown`](Self::shutdown). A later write or
+    /// reservation that succeeds also ends this, and so does a write at an offset for a refused
+    /// map, and the reverse. If one thread waits to read and another one to write, a call of either
+    /// also checks the direction of the other.
     ///
     /// The descriptors of a node's streams depend on those of the node, and the kernel limits how
-    /// many may: about five hundred for `poll(2)`, and a hundred of them in an `epoll(7)` of the
-    /// caller's, whose `epoll_ctl(2)` fails with `EINVAL` beyond that. For more streams use
-    /// several nodes, threads or an async runtime.
+    /// many descriptors may: about five hundred for `poll(2)`, but only a hundred in an `epoll(7)`
+    /// of your own, where `epoll_ctl(2)` then fails with `EINVAL`. For more streams use several
+    /// nodes, threads or an async runtime. A stream that is accepted stays on the listener's node.
     ///
     /// It belongs to the stream once [`set_nonblocking`](Self::set_nonblocking) was called;
     /// before, it is that of the stream's [`Node`](crate::Node). Keep-alives are sent only by

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::fmt;
 // Not of parking_lot: see `crate::sync`.
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::{BlockingTask, THREAD_IDLE_TIME};
+use super::BlockingTask;
 
 /// The tasks that idle threads are about to take.
-#[derive(Default)]
 pub(super) struct Threads {
     state: Mutex<State>,
     changed: Condvar,
+    idle_time: Duration,
 }
 
 #[derive(Default)]
@@ -23,6 +24,15 @@ struct State {
 }
 
 impl Threads {
+    /// Of threads that end when they have been idle for so long.
+    pub(super) fn new(idle_time: Duration) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::default(),
+            idle_time,
+        }
+    }
+
     /// Gives a task to an idle thread; returns it if there is none.
     pub(super) fn give(&self, task: BlockingTask) -> Option<BlockingTask> {
         let mut state = self.state();
@@ -35,7 +45,7 @@ impl Threads {
         None
     }
 
-    /// Runs tasks, until none has come for [`THREAD_IDLE_TIME`] or the executor was dropped.
+    /// Runs tasks, until none has come for the idle time or the executor was dropped.
     pub(super) fn run_until_idle(&self) {
         while let Some(task) = self.next() {
             task();
@@ -47,7 +57,7 @@ impl Threads {
         state.idle += 1;
         let is_waiting = |state: &mut State| state.tasks.is_empty() && !state.is_closed;
         let changed = &self.changed;
-        let waited = changed.wait_timeout_while(state, THREAD_IDLE_TIME, is_waiting);
+        let waited = changed.wait_timeout_while(state, self.idle_time, is_waiting);
         (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.idle -= 1;
         state.tasks.pop_front()

@@ -21,6 +21,10 @@ use crate::stage::Stage;
 /// How long a lookup may take once addresses are known.
 const NEXT_LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
+/// How often another id is tried, if TCP uses the port that the kernel chose for the first one: on
+/// iWARP, RDMA and TCP count their ports separately, and `CONNECT` needs the same one of both.
+const MAX_PORTS: u32 = 16;
+
 /// All attempts to connect to a peer.
 #[derive(Debug)]
 pub(crate) struct ConnectAttempts<'a> {
@@ -93,7 +97,9 @@ impl ConnectAttempts<'_> {
                     [only] => start(only).await,
                     all => {
                         let attempts = all.iter().map(|target| Box::pin(start(target)));
-                        let outcome = race(event_loop, self.stagger(all), attempts).await;
+                        let has_passed = || whole.has_passed();
+                        let outcome = race(event_loop, self.stagger(all), attempts, has_passed);
+                        let outcome = outcome.await;
                         outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
                     }
                 },
@@ -102,6 +108,11 @@ impl ConnectAttempts<'_> {
                 Ok(found) => return Ok(found),
                 Err(error) => error.after(attempts, whole.elapsed()),
             };
+            let is_port_taken = error.stage() == Stage::Connect && error.is_port_taken();
+            if is_port_taken && attempts < MAX_PORTS && !self.has_port(&targets) {
+                last_error = Some(error);
+                continue;
+            }
             let Some(pause) = config.retry.pause(attempts, &error) else {
                 return Err(error);
             };
@@ -117,18 +128,22 @@ impl ConnectAttempts<'_> {
         }
     }
 
-    /// The delay between the addresses. From a port of the caller's, each waits until the one
-    /// before has failed: the kernel gives a port of an address to one id at a time.
-    fn stagger(&self, targets: &[ConnectTarget]) -> Duration {
+    /// Whether the caller chooses the source port.
+    fn has_port(&self, targets: &[ConnectTarget]) -> bool {
         let has_port = |source: CmAddr| source.port() != 0;
-        let is_fixed = match self.config.source {
+        match self.config.source {
             SourceAddress::ByRoute => {
                 let mut sources = targets.iter().filter_map(|target| target.source);
                 sources.any(has_port)
             }
             _ => self.config.source.has_port(),
-        };
-        if is_fixed && !self.config.options.reuse_addr {
+        }
+    }
+
+    /// The delay between the addresses. From a port of the caller's, each waits until the one
+    /// before has failed: the kernel gives a port of an address to one id at a time.
+    fn stagger(&self, targets: &[ConnectTarget]) -> Duration {
+        if self.has_port(targets) && !self.config.options.reuse_addr {
             return Duration::MAX;
         }
         self.config.stagger
@@ -184,7 +199,7 @@ impl ConnectAttempts<'_> {
             let look_up = move || directory.addresses(&*node, &*service, &hints);
             let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
             let found = found.map_err(|error| attempt.fail(Stage::LookUp, error))?;
-            found.unwrap_or(Err(addrinfo::Error::LookupDied))
+            found.unwrap_or(Err(addrinfo::Error::LookupPanicked))
         };
         let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
         Ok(found.into_iter().map(ConnectTarget::from).collect())

@@ -14,15 +14,21 @@ use crate::event_loop::{EventLoop, sleep_until};
 /// all fail, returns the error of the one that came furthest, of several the last: the first is
 /// mostly of an address family that the network does not have. But a rejection counts rather
 /// than a later failure that is none. `None` if there is none to start.
+///
+/// After a failure, none is started any more once the deadline of all `has_passed`: it would have no
+/// time, and its error would hide the one that had.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     stagger: Duration,
     mut waiting: impl ExactSizeIterator<Item = Pin<Box<F>>>,
+    has_passed: impl Fn() -> bool,
 ) -> Option<Result<T>> {
     let mut running: Vec<Pin<Box<F>>> = Vec::new();
     let mut failed: Option<Error> = None;
     loop {
-        running.extend(waiting.next());
+        if failed.is_none() || !has_passed() {
+            running.extend(waiting.next());
+        }
         if running.is_empty() {
             return failed.map(Err);
         }

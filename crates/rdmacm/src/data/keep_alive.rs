@@ -9,6 +9,9 @@ use rdmacm_verbs::WorkId;
 const FIRST_WAKE_UP: Duration = Duration::from_millis(50);
 const LAST_WAKE_UP: Duration = Duration::from_millis(800);
 
+/// The shortest interval: a task that waits has let others run by then.
+pub(crate) const MIN_KEEP_ALIVE: Duration = Duration::from_millis(1);
+
 /// When the next empty write is due: by the caller's interval, and on iWARP soon after the
 /// connection is established.
 #[derive(Debug)]

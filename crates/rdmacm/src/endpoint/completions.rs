@@ -53,8 +53,8 @@ struct CompletionSource<'a> {
 impl CompletionSource<'_> {
     fn queue(&self) -> &CompletionQueue {
         match self.side {
-            Side::Sends => self.queue_pair.send_queue(),
-            Side::Receives => self.queue_pair.receive_queue(),
+            Side::Sends => self.queue_pair.send_cq(),
+            Side::Receives => self.queue_pair.recv_cq(),
         }
     }
 

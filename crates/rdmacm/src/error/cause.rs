@@ -49,7 +49,7 @@ pub enum Cause {
     )]
     NoTarget,
     /// The source and the destination are link-local addresses of different links.
-    #[error("the source is on another link than the destination")]
+    #[error("the source and the destination are link-local addresses of different links")]
     OtherLink,
     /// RDMA reaches none of the addresses of a list, the first one for this reason.
     #[error("RDMA does not reach the address: {0}")]
@@ -101,10 +101,10 @@ pub enum Cause {
     },
     /// The message has this many bytes, which is more than
     /// `MessageOptions::size` allows.
-    #[error("{0} bytes are more than the size of a message")]
+    #[error("a message of {0} bytes is longer than MessageOptions::size")]
     MessageTooLong(usize),
     /// A datagram is longer than the path's MTU. Nothing was sent.
-    #[error("{bytes} bytes are more than the longest datagram there, {max}")]
+    #[error("a datagram of {bytes} bytes is longer than the maximum of {max} bytes")]
     DatagramTooLong {
         /// Bytes of the datagram.
         bytes: usize,
@@ -116,8 +116,8 @@ pub enum Cause {
     Udp(io::Error),
     /// A datagram socket cannot send to this address.
     #[error(
-        "this socket cannot send to the address: wildcard, broadcast, multicast, of port 0, or of \
-         another family or scope"
+        "this socket cannot send to the address: wildcard, broadcast, multicast, of port 0, of \
+         another family or scope, or not the peer that the socket is connected to"
     )]
     NotAPeerAddress,
     /// A datagram socket is closed: its device was removed, or the bond that has its address has
@@ -162,6 +162,10 @@ pub enum Cause {
     /// The text is not an address with a port.
     #[error("not an address with a port")]
     InvalidAddress,
+    /// A listener cannot listen on a loopback address: no RDMA device has one, and the kernel would
+    /// take it for the wildcard address and let any host connect.
+    #[error("no RDMA device has a loopback address, and the kernel would listen on all addresses")]
+    LoopbackAddress,
 }
 
 impl Cause {

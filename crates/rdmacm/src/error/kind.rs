@@ -3,7 +3,7 @@
 use std::io;
 
 use rdmacm_addrinfo::{self as addrinfo, NameError, Reason};
-use rdmacm_core::{self as core, EventKind, RejectReason, SidrStatus};
+use rdmacm_core::{self as core, CmAddr, EventKind, Operation, RejectReason, SidrStatus};
 
 use super::{Cause, Error};
 use crate::stage::Stage;
@@ -80,8 +80,8 @@ impl Error {
 
     /// Whether a listener cannot receive connect requests any more, so that waiting for the
     /// next one is of no use: it was stopped, its device was removed, siw has closed the
-    /// socket of its address, or a thread that waits on the node has other credentials than the
-    /// one that opened it. A listener on a wildcard address reports each closed socket once
+    /// socket of its address, a thread that waits on the node has other credentials than the
+    /// one that opened it, or the runtime that watches the node was shut down. A listener on a wildcard address reports each closed socket once
     /// ([`Cause::ListenerSocketClosed`]) and waits for other devices, even if none is left. Other
     /// errors of [`Listener::accept`](crate::Listener::accept) concern a single wait.
     #[must_use]
@@ -92,8 +92,10 @@ impl Error {
             Cause::Stopped | Cause::Event(_) => true,
             // A wildcard address listens on other devices as well.
             Cause::ListenerSocketClosed { address, .. } => !address.is_unspecified(),
-            // The event stays unread, and the next wait ends at once.
-            Cause::Refused(error) => error.raw_os_error() == Some(libc::EACCES),
+            // Of other credentials, and of a runtime that was shut down: each wait ends at once.
+            Cause::Refused(error) => {
+                matches!(error.raw_os_error(), Some(libc::EACCES | libc::ECANCELED))
+            }
             _ => false,
         }
     }
@@ -131,12 +133,25 @@ impl Error {
                 ),
             },
             Cause::Refused(error) => {
-                let errno = error.raw_os_error();
-                let is_short = matches!(errno, Some(libc::EADDRINUSE | libc::ENOMEM));
-                self.is_rejected() || error.is_unreachable() || is_short
+                let is_short = error.raw_os_error() == Some(libc::ENOMEM);
+                let is_unreachable = error.is_unreachable();
+                self.is_rejected() || is_unreachable || is_short || self.is_port_taken()
             }
             Cause::Name(error) => is_retryable_lookup(error),
             Cause::PeerGone => true,
+            _ => false,
+        }
+    }
+
+    /// Whether another id, or TCP on iWARP, uses the port of this side. It may be free later, and
+    /// an id that the kernel chooses a port for may get another one.
+    pub(crate) fn is_port_taken(&self) -> bool {
+        let Cause::Refused(core::Error::Command(refused)) = &self.0.cause else {
+            return false;
+        };
+        match refused.errno {
+            libc::EADDRINUSE => true,
+            libc::EADDRNOTAVAIL => is_port_not_available(&refused.operation),
             _ => false,
         }
     }
@@ -150,6 +165,19 @@ impl Error {
             Cause::Device { error, .. } => is_device_gone(error),
             _ => false,
         }
+    }
+}
+
+/// Whether `EADDRNOTAVAIL` is about the port: the kernel returns it for a port that is taken if the
+/// address of either id is a wildcard (`cma_check_port`), and TCP for a port whose former connection
+/// has just ended. For any other address it may as well not be this host's.
+fn is_port_not_available(operation: &Operation) -> bool {
+    let has_port = |address: &CmAddr| address.is_unspecified() && address.port() != 0;
+    match operation {
+        Operation::Listen | Operation::Connect => true,
+        Operation::Bind(address) => has_port(address),
+        Operation::ResolveAddr { source, .. } => source.as_ref().is_some_and(has_port),
+        _ => false,
     }
 }
 
@@ -203,6 +231,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::Udp(error)
         | Cause::Device { error, .. } => error.kind(),
         Cause::InvalidAddress
+        | Cause::LoopbackAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
         | Cause::NoTarget

@@ -149,6 +149,7 @@ impl ManagedId {
         }
         let from = std::mem::replace(&mut self.event_loop, Arc::clone(to));
         if !self.was_on(&from) {
+            self.former.retain(|one| one.strong_count() > 0);
             self.former.push(Arc::downgrade(&from));
         }
         Ok(())

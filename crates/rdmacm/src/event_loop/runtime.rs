@@ -164,9 +164,15 @@ impl EventLoop {
     /// is set already and goes off earlier stays: waits with the same time limit, one after
     /// the other, set it once in that time.
     fn set_alarm(&self, runtime: &RuntimeRegistration, context: &mut Context<'_>) {
+        let mut has_drained = false;
         loop {
             // Without the lock: it wakes tasks.
-            self.fire_timers();
+            self.fire_timers_after(|| {
+                // What came in time is read in time, though the runtime need not have noticed yet.
+                if !std::mem::replace(&mut has_drained, true) {
+                    self.drain(MAX_EVENTS);
+                }
+            });
             let mut alarm = runtime.alarm();
             let Some(first) = self.next_alarm() else {
                 if alarm.take().is_some() {

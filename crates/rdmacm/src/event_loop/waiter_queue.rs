@@ -209,7 +209,10 @@ mod tests {
         let next = queue.next();
         assert!(next.first.is_some_and(|first| first.will_wake(&caller)));
         assert!(next.others.len() == 1 && next.others[0].will_wake(&other));
-        let later = [(3, WaiterKind::Future, &future), (4, WaiterKind::Driver, &driver)];
+        let later = [
+            (3, WaiterKind::Future, &future),
+            (4, WaiterKind::Driver, &driver),
+        ];
         for (number, kind, waker) in later {
             assert!(queue.add(kind.key(FUTURES + number), waker).is_none());
             let next = queue.next();

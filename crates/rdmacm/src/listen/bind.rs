@@ -33,7 +33,7 @@ pub(super) fn listen(
         };
         tries -= 1;
         match listening {
-            Err(error) if tries > 0 && error.raw_os_error() == Some(libc::EADDRINUSE) => {}
+            Err(error) if tries > 0 && error.is_port_taken() => {}
             outcome => return outcome,
         }
     }

@@ -172,7 +172,9 @@ fn is_device(event_loop: &EventLoop, id: DeviceId, device: &RdmaDevice) -> bool 
 }
 
 fn is_present(device: &RdmaDevice) -> bool {
-    RdmaDevice::list().is_ok_and(|devices| devices.contains(device))
+    // It may have another name since.
+    let is_same = |other: &RdmaDevice| device_id(other) == device_id(device);
+    RdmaDevice::list().is_ok_and(|devices| devices.iter().any(is_same))
 }
 
 /// An id with a device has one socket, one without a socket on each interface.

@@ -114,11 +114,13 @@ impl MessageConnection {
     /// Handles what has completed, and looks at the state and at whether the connection can
     /// transfer. What arrived before the connection closed is in the state by then.
     pub(super) fn poll_with<T>(&self, look: impl FnOnce(&mut State, Status) -> T) -> T {
+        // Before the reason is looked for, with which another caller may close it.
+        let was_closed = self.id().queue().is_closed();
         let closed = self.established.close_reason();
         if let Some(reason) = closed {
             self.check_device(reason);
         }
-        let is_stopped = closed.is_none() && self.id().queue().is_closed();
+        let is_stopped = was_closed && closed.is_none();
         let mut ends = false;
         let outcome = self.queue_pair.poll_with(|state| {
             let now = || self.event_loop().now();

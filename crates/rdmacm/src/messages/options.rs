@@ -6,6 +6,7 @@ use std::time::Duration;
 use rdmacm_verbs::ProtectionDomain;
 
 use crate::busy_polling::BusyPollTime;
+use crate::data::MIN_KEEP_ALIVE;
 
 /// How many receive requests are posted together, at most.
 const MAX_BATCH: u32 = 16;
@@ -95,14 +96,14 @@ impl MessageOptions {
     /// detects a dead peer or a broken path. Nothing is sent while no call waits on the
     /// connection: the library has no thread for it. There are none by default.
     ///
-    /// The time until a dead peer is detected depends on the transport. RoCE retries as
-    /// often as [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after
-    /// a multiple of [`ack_timeout`](crate::Connector::ack_timeout). Seven retries mean
-    /// no limit on rxe (`rxe_completer`), so with this option either side uses six, whatever
-    /// the peer has asked for. An `ack_timeout` of 0 means no limit either, with which a dead peer
-    /// is not detected. On iWARP, TCP gives up after some 15 minutes by default
-    /// (`net.ipv4.tcp_retries2`); the interval of an accepting side should be longer than a
-    /// handshake takes, for what it sends too early may end it.
+    /// How soon a dead peer is detected depends on the transport. RoCE retries
+    /// [`retry_count`](rdmacm_core::ConnParam::retry_count) times, each time after a multiple of
+    /// [`ack_timeout`](crate::Connector::ack_timeout). rxe takes seven retries for no limit
+    /// (`rxe_completer`), so a side with this option uses six, whatever the peer has asked for. An
+    /// `ack_timeout` of 0 also means no limit, and then a dead peer is not detected. On iWARP, TCP
+    /// gives up after about 15 minutes by default (`net.ipv4.tcp_retries2`). On the accepting side
+    /// of iWARP, choose an interval that is longer than a handshake takes: a write that is sent too
+    /// early may end the handshake. Less than a millisecond is invalid.
     #[must_use]
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
@@ -110,17 +111,17 @@ impl MessageOptions {
         self
     }
 
-    /// How long a caller that waits for a message polls before it sleeps. By default a thread polls
-    /// for 500 µs, and a task does not. A message that comes meanwhile costs no wake-up. The caller
-    /// yields the processor between polls to threads that need it (`sched_yield(2)`). One that has
-    /// polled in vain twice sleeps at once the next times: if nothing ever comes in time, 64 of 65
-    /// times. Zero turns polling off, for threads that share few processors.
+    /// How long a caller that waits for a message polls before it sleeps: by default 500 µs for a
+    /// thread, and not at all for a task. A message that arrives while the caller polls costs no
+    /// wake-up. Between polls, the caller yields the processor to other threads (`sched_yield(2)`).
+    /// After two waits that polled in vain, the next waits sleep at once; if messages never arrive
+    /// in time, 64 of 65 waits do. Zero turns polling off, for machines with few processors.
     ///
     /// A task that polls keeps other tasks of the same thread waiting. Choose a time for tasks only
     /// if their peers reply within it and few connections share the thread; it should be no longer
-    /// than a task may run without awaiting, 10 to 100 µs on most runtimes. Only `receive` polls,
-    /// `poll_receive` does not, and no longer than its deadline. Keep-alives are not sent meanwhile,
-    /// and events are not read.
+    /// than a task may run without awaiting, 10 to 100 µs on most runtimes. `receive` polls, at
+    /// most until its deadline; `poll_receive` does not. While a caller polls, it sends no
+    /// keep-alives and reads no events.
     #[must_use]
     #[doc(alias = "SO_BUSY_POLL")]
     pub fn busy_poll(mut self, time: Duration) -> Self {
@@ -172,8 +173,11 @@ impl MessageOptions {
     pub(crate) fn check(&self) -> io::Result<()> {
         let reason = if self.size == 0 || self.receives == 0 || self.sends == 0 {
             "no bytes, no receive requests or no send requests"
-        } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
-            "a keep-alive interval of zero"
+        } else if self
+            .keep_alive
+            .is_some_and(|interval| interval < MIN_KEEP_ALIVE)
+        {
+            "a keep-alive interval of less than a millisecond"
         } else if self.memory().is_none() {
             "more memory for messages than an address space has"
         } else {
@@ -198,7 +202,7 @@ mod tests {
             options.clone().receives(0),
             options.clone().receives(u32::MAX),
             options.clone().sends(0),
-            options.clone().keep_alive(Duration::ZERO),
+            options.clone().keep_alive(Duration::from_micros(999)),
         ] {
             let refused = wrong.check().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);

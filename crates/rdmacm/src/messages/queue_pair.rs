@@ -60,8 +60,8 @@ impl MessageQueuePair {
         };
         // siw may complete one of them twice when the connection ends.
         let twice = u32::from(context.transport() == Transport::IWarp);
-        let send_queue = create_queue(sends.saturating_add(twice))?;
-        let receive_queue = create_queue(receives)?;
+        let send_cq = create_queue(sends.saturating_add(twice))?;
+        let recv_cq = create_queue(receives)?;
         let domain = match &options.protection_domain {
             Some(domain) => domain.clone(),
             None => context.create_protection_domain()?,
@@ -75,8 +75,8 @@ impl MessageQueuePair {
                 ..QpCaps::default()
             })
             .protection_domain(&domain)
-            .send_queue(&send_queue)
-            .receive_queue(&receive_queue)
+            .send_cq(&send_cq)
+            .recv_cq(&recv_cq)
             .create(context)?;
         let keep_alive = KeepAlive::new(options.keep_alive, now);
         let max_sends = usize::try_from(sends).unwrap_or(usize::MAX);
@@ -90,8 +90,8 @@ impl MessageQueuePair {
         );
         let this = Arc::new_cyclic(|this| Self {
             queue_pair,
-            sends: send_queue,
-            receives: receive_queue,
+            sends: send_cq,
+            receives: recv_cq,
             device: Arc::clone(device),
             receive_requests: ReceiveRequests::default(),
             returned_memory: Arc::new(ReturnedMemory::new(this, &options)),

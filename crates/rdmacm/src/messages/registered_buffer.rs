@@ -7,27 +7,27 @@ use rdmacm_verbs::{Buffer, SgList, Sge};
 pub trait RegisteredBuffer: Into<Sge> + sealed::Sealed {
     /// The buffer that a piece was made from; `None` for other memory.
     #[doc(hidden)]
-    fn from_piece(sge: Sge) -> Option<Self>;
+    fn from_sge(sge: Sge) -> Option<Self>;
 
     /// The buffer of a request that has one.
     #[doc(hidden)]
-    fn from_pieces(sg_list: SgList) -> Option<Self> {
-        sg_list.into_iter().next().and_then(Self::from_piece)
+    fn from_sg_list(sg_list: SgList) -> Option<Self> {
+        sg_list.into_iter().next().and_then(Self::from_sge)
     }
 }
 
 impl RegisteredBuffer for Buffer {
-    fn from_piece(sge: Sge) -> Option<Self> {
+    fn from_sge(sge: Sge) -> Option<Self> {
         sge.into_buffer()
     }
 
-    fn from_pieces(sg_list: SgList) -> Option<Self> {
+    fn from_sg_list(sg_list: SgList) -> Option<Self> {
         sg_list.into_buffer()
     }
 }
 
 impl RegisteredBuffer for Sge {
-    fn from_piece(sge: Sge) -> Option<Self> {
+    fn from_sge(sge: Sge) -> Option<Self> {
         Some(sge)
     }
 }

@@ -33,8 +33,11 @@ impl Status {
                 Self::Closed(Cause::Closed(reason))
             }
             (_, Some(reason)) => Self::Closed(Cause::Closed(reason)),
+            // Flushed: this side has disconnected, and the peer does not reply.
+            (None | Some((Failure::Flushed, true)), None) if is_stopped => {
+                Self::Closed(Cause::Stopped)
+            }
             (Some(_), None) => Self::Failing,
-            (None, None) if is_stopped => Self::Closed(Cause::Stopped),
             (None, None) => Self::Open,
         }
     }
@@ -80,7 +83,11 @@ mod tests {
     fn consequences_wait_for_their_reason() {
         for is_final in [false, true] {
             let flushed = || Some((Failure::Flushed, is_final));
-            assert!(matches!(Status::of(flushed(), None, true), Status::Failing));
+            let status = Status::of(flushed(), None, false);
+            assert!(matches!(status, Status::Failing));
+            let stopped = Status::of(flushed(), None, true);
+            let is_stopped = matches!(stopped, Status::Closed(Cause::Stopped));
+            assert_eq!(is_stopped, is_final, "{stopped:?}");
             let status = Status::of(flushed(), Some(closed()), false);
             assert!(matches!(status, Status::Closed(Cause::Closed(_))));
             assert_eq!(ends_connection(flushed().as_ref(), false), is_final);

@@ -182,7 +182,7 @@ impl MessageConnection {
         transfer: NewTransfer<B>,
     ) -> TransferError<B> {
         let error = self.fail(attempt, transfer.stage, cause);
-        TransferError::new(error, B::from_pieces(transfer.sg_list))
+        TransferError::new(error, B::from_sg_list(transfer.sg_list))
     }
 
     /// Posts a transfer, and waits until it completes.
@@ -218,7 +218,7 @@ impl MessageConnection {
         let cause = closed.await;
         let cause = cause.unwrap_or(Cause::Request(failed_request(&error)));
         let error = self.fail(attempt, stage, cause);
-        Err(TransferError::new(error, B::from_pieces(sg_list)))
+        Err(TransferError::new(error, B::from_sg_list(sg_list)))
     }
 
     /// The memory of a transfer that has succeeded.
@@ -227,7 +227,7 @@ impl MessageConnection {
         stage: Stage,
         sg_list: SgList,
     ) -> Result<B, TransferError<B>> {
-        B::from_pieces(sg_list).ok_or_else(|| {
+        B::from_sg_list(sg_list).ok_or_else(|| {
             let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerGone);
             TransferError::new(error, None)
         })

@@ -58,18 +58,19 @@ by_mode! {
     }
     both {
         ///
-        /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends that
-        /// waits on the node, [`closed`](Self::closed) for example, or
+        /// When a RoCE or InfiniBand peer disconnects, it waits for a reply. Any call that waits on
+        /// the node sends the reply, [`closed`](Self::closed) for example, and so does
         /// [`Node::drive`](super::Node::drive).
         ///
         /// Dropping the connection aborts it: requests that have not completed are cancelled and
         /// their data may be lost, the peer is notified, and nothing is waited for.
         /// [`close`](Self::close) waits until the peer has replied.
         ///
-        /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
-        /// open. Only waiting for completions detects the removal, or `Context::check_removal`,
-        /// called from time to time; [`closed`](Self::closed) alone does not. Nothing does in a
-        /// rootless container with a network of its own.
+        /// A siw device, or an rxe device before Linux 7.3, is removed only after every process has
+        /// closed it. Calls that wait for completions detect the removal. If you only call
+        /// [`closed`](Self::closed), which does not, call `Context::check_removal` from time to
+        /// time. In a rootless container with a network namespace of its own, nothing detects the
+        /// removal.
     }
     #[derive(Debug)]
     pub struct CmConnection<Q> {

@@ -60,20 +60,29 @@ by_mode! {
         /// All methods take `&self`: any number of tasks may use a connection.
     }
     both {
-        /// A message is received by one of the callers that wait.
+        /// If several callers wait for a message, each message goes to one of them.
         ///
-        /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends
-        /// that waits on the node, or [`Node::drive`].
+        /// Requests are posted in the order of the calls, and messages arrive in this order. What
+        /// [`write`](Self::write) has written is in place when the peer receives a message that was
+        /// sent after it. A message or a write that is posted after [`start_read`](Self::start_read)
+        /// may overtake the read: wait for the read first.
         ///
-        /// Dropping the connection aborts it: requests that have not completed are cancelled and
-        /// their data may be lost, the peer is notified, and nothing is waited for.
-        /// [`close`](Self::close) closes it in order.
+        /// Nothing limits a sender that is faster than the receiver but what [`MessageOptions`]
+        /// say, and a message that is longer than the receiver's
+        /// [size](MessageOptions::size) ends the connection.
         ///
-        /// A device of siw, or of rxe before Linux 7.3, can be removed only when nobody has it
-        /// open. A call that waits on the connection detects the removal and closes the device, but
-        /// not in a rootless container with a network of its own. A connection that nobody waits on
-        /// keeps the device from being removed until it is used or dropped, also after it was
-        /// closed.
+        /// When a RoCE or InfiniBand peer disconnects, it waits for a reply. Any call that waits on
+        /// the node sends the reply, and so does [`Node::drive`].
+        ///
+        /// Dropping the connection aborts it without waiting: requests that have not completed are
+        /// cancelled, their data may be lost, and the peer is notified. [`close`](Self::close)
+        /// closes it in order.
+        ///
+        /// A siw device, or an rxe device before Linux 7.3, is removed only after every process has
+        /// closed it. A call that waits on the connection detects the removal and closes the
+        /// device, except in a rootless container with a network namespace of its own. If no call
+        /// waits on the connection, it delays the removal until it is used or dropped, even if it
+        /// is closed.
     }
     #[derive(Debug)]
     pub struct Connection {
@@ -161,7 +170,8 @@ impl Connection {
     }
 
     /// How long each later call that transfers may take, counted from the call. There is no
-    /// limit by default.
+    /// limit by default. After an [`Instant`](std::time::Instant), once that has passed, each call
+    /// that has to wait fails.
     pub fn set_deadline(&self, deadline: impl Into<Deadline>) {
         self.inner.set_deadline(deadline.into());
     }
@@ -215,13 +225,16 @@ impl Connection {
 
     /// Wakes all callers that wait to send or to receive: [`receive`](Self::receive) returns
     /// the messages that have arrived, then `None`; sending fails with [`Cause::Stopped`]. The
-    /// peer is notified when the connection is closed or dropped.
+    /// peer is notified when the connection is closed or dropped. Calls that wait for the end of
+    /// what is in flight ([`flush`](Self::flush), [`send_buffer`](Self::send_buffer),
+    /// [`read`](Self::read), [`write`](Self::write), [`Transfer::wait`]), or for
+    /// [`closed`](Self::closed), go on: set a [deadline](Self::set_deadline).
     pub fn stop(&self) {
         self.inner.stop();
     }
 
-    /// A handle that [stops](Self::stop) the connection from elsewhere, and does not keep it
-    /// alive.
+    /// A handle that [stops](Self::stop) the connection from another thread or task. It does not
+    /// keep the connection alive.
     ///
     /// ```no_run
     /// # fn example(connection: &rdmacm::Connection) {
@@ -237,10 +250,10 @@ impl Connection {
         StopHandle::new(self.inner.established().id.queue())
     }
 
-    /// The next message, if one has arrived; `None` if none has arrived yet, and after the orderly
-    /// end. [`closed`](Self::closed) with a deadline of zero distinguishes them: it returns the
-    /// reason if the connection is closed, and [`Cause::Deadline`](crate::Cause::Deadline) if it
-    /// is open.
+    /// Returns the next message, or `None` if none has arrived yet or the connection has ended in
+    /// order. To distinguish the two, call [`closed`](Self::closed) with a deadline of zero: it
+    /// returns the reason if the connection is closed, and
+    /// [`Cause::Deadline`](crate::Cause::Deadline) if it is open.
     ///
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline. That the connection was closed
@@ -269,10 +282,10 @@ impl Connection {
     }
 
     waits! {
-        /// Sends a copy of a message, which may be empty. Waits while as many requests are
-        /// in flight as [`MessageOptions::sends`] allows, but not until the message has
-        /// arrived. If it is lost, a later call returns the error; [`flush`](Self::flush) and
-        /// [`close`](Self::close) wait until the outcome is known.
+        /// Sends a copy of a message, which may be empty. If [`MessageOptions::sends`] requests are
+        /// already in flight, waits until one of them completes; does not wait until the message
+        /// has arrived. If the message is lost, a later call returns the error;
+        /// [`flush`](Self::flush) and [`close`](Self::close) wait until the outcome is known.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.
         }
@@ -354,7 +367,8 @@ impl Connection {
 
     waits! {
         /// Waits until everything that was sent before has arrived: on RoCE at the peer's
-        /// device, on iWARP in this host's TCP.
+        /// device, on iWARP in this host's TCP. (`flush` of a stream does not wait: a stream has no
+        /// buffer that is not in flight.)
         ///
         /// # Errors
         /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`]: something was lost.
@@ -404,10 +418,10 @@ impl Connection {
             ///
             /// # Errors
             /// [`Cause::Deadline`] with the memory: there was no room in time, and nothing was
-            /// posted. [`Cause::Deadline`] without it: the request is in flight and may still be
-            /// carried out, and its memory stays with the queue pair. [`Cause::Device`] with an
-            /// invalid input for 2 GiB or more. The others are those of [`send`](Self::send), with
-            /// the memory.
+            /// posted. [`Cause::Deadline`] without the memory: the request is in flight and may
+            /// still be carried out, and the queue pair keeps the memory. [`Cause::Device`] with an
+            /// invalid input: the buffer has 2 GiB or more. The other errors are those of
+            /// [`send`](Self::send), with the memory.
         }
         pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
             self.inner.event_loop() => self.inner.transfer(NewTransfer::send(buffer))
@@ -415,9 +429,9 @@ impl Connection {
     }
 
     waits! {
-        /// Reads from memory that the peer exposes, as many bytes as the buffer has. On siw, do not
-        /// read 32 bytes or fewer across a page boundary of the peer's memory, nor none: siw
-        /// returns wrong bytes, or closes the connection
+        /// Reads as many bytes as the buffer has from memory that the peer exposes. On siw, do not
+        /// read 0 bytes, and do not read 32 bytes or fewer across a page boundary of the peer's
+        /// memory: siw closes the connection, or returns wrong bytes
         /// ([`SendOperation::Read`](rdmacm_verbs::SendOperation::Read)).
         blocking {
             ///
@@ -459,12 +473,13 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// Those of [`send_buffer`](Self::send_buffer). [`Cause::Device`] with an invalid input,
-            /// which changes nothing, also if the peer's memory is shorter, if the connection allows
-            /// no reads ([`ConnParam::initiator_depth`](crate::core::ConnParam::initiator_depth)), and
-            /// on siw for memory of [`register`](rdmacm_verbs::ProtectionDomain::register), for a part
-            /// of a buffer while others exist, and for several entries. A read or a write that the
-            /// peer refuses closes the connection.
+            /// Those of [`send_buffer`](Self::send_buffer). [`Cause::Device`] with an invalid
+            /// input, and nothing is posted: the peer's memory is shorter than the buffer; the
+            /// connection allows no reads
+            /// ([`ConnParam::initiator_depth`](crate::core::ConnParam::initiator_depth)); or, on
+            /// siw, the memory is from [`register`](rdmacm_verbs::ProtectionDomain::register), or is
+            /// a part of a buffer while other parts exist. If the peer refuses a read or a write,
+            /// the connection is closed.
             #[doc(alias = "rdma_post_read")]
         }
         pub fn read<B: RegisteredBuffer>(
@@ -541,10 +556,10 @@ impl Connection {
     }
 
     waits! {
-        /// Posts a [`read`](Self::read) without waiting until it is done. Waits for room only:
-        /// so as many reads can be in flight as [`MessageOptions::sends`] allows, and the device
-        /// carries out as many at a time as the connection's
-        /// [initiator depth](rdmacm_core::ConnParam::initiator_depth).
+        /// Posts a [`read`](Self::read) without waiting until it is done; waits only for room. So
+        /// up to [`MessageOptions::sends`] reads can be in flight, of which the device carries out
+        /// at most the connection's [initiator depth](rdmacm_core::ConnParam::initiator_depth) at a
+        /// time.
         ///
         /// # Errors
         /// Those of [`read`](Self::read), with the memory.
@@ -607,9 +622,9 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`]: it is still open. [`Cause::Device`]: the device refused, and
-            /// the connection is closed; up to ten seconds late if the program has closed the
-            /// device's context.
+            /// [`Cause::Deadline`]: the connection is still open. [`Cause::Device`]: the device
+            /// refused, and the connection is closed. If the program itself closed the device's
+            /// context, that is reported up to ten seconds late.
         }
         pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
             self.inner.event_loop() => self.inner.closed(deadline.into())
@@ -629,10 +644,11 @@ impl Connection {
         both {
             ///
             /// # Errors
-            /// [`Cause::Deadline`]: what was sent had not arrived in time, and the connection is
-            /// not disconnected until it is closed again or dropped; or the peer did not reply in
-            /// time. [`Cause::Event`]: the kernel gave up. If a message was lost: why the
-            /// connection was closed before. Dropping the connection ends it in any case.
+            /// [`Cause::Deadline`]: either what was sent had not arrived in time, and the
+            /// connection stays connected until it is closed again or dropped; or the peer did not
+            /// reply in time. [`Cause::Event`]: the kernel gave up. If a message was lost: the
+            /// error that closed the connection before. In each case, dropping the connection ends
+            /// it.
             #[doc(alias = "rdma_disconnect")]
         }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {

@@ -14,11 +14,12 @@ use crate::stage::Stage;
 by_mode! {
     /// How to connect: the peer, the source, the private data, the deadline and retries.
     ///
-    /// Connecting resolves the name, tries the addresses in the system's order (the next one
-    /// [`STAGGER`](crate::STAGGER) after the one before, or as soon as that one fails; the first
-    /// one that connects wins), resolves address and route, creates a queue pair and connects
-    /// it. [`resolve`](Self::resolve) stops before the queue pair. One deadline holds for all of
-    /// it, [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by default.
+    /// Connecting resolves the name and tries its addresses in the system's order. An attempt
+    /// starts [`STAGGER`](crate::STAGGER) after the one before, or as soon as that one fails, and
+    /// the first attempt that connects wins. Each attempt resolves the address and the route,
+    /// creates a queue pair and connects it; [`resolve`](Self::resolve) stops before the queue
+    /// pair. One deadline covers all of this, [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by
+    /// default.
     ///
     blocking {
         /// ```no_run
@@ -113,12 +114,12 @@ impl Connector {
         self
     }
 
-    /// Connects from this address of this host. The kernel chooses the port if it is 0. From a port
-    /// that the caller chooses, the addresses of the peer are tried in turn, the next one when the
-    /// one before has failed ([`RetryPolicy::attempt_limit`] bounds that), unless
-    /// [`reuse_addr`](Self::reuse_addr) is set. On iWARP the port stays taken until the kernel
-    /// gives up a silent peer, which takes up to two minutes.
-    /// Addresses of another address family cannot be reached from it.
+    /// Connects from this address of this host. If its port is 0, the kernel chooses one. From a
+    /// given port, the peer's addresses are tried one after the other instead of in parallel,
+    /// unless [`reuse_addr`](Self::reuse_addr) is set; [`RetryPolicy::attempt_limit`] limits each
+    /// attempt. On iWARP the port stays in use until the kernel gives up a silent peer, which takes
+    /// up to two minutes. Peer addresses of another address family are not reachable from this
+    /// address.
     #[must_use]
     #[doc(alias = "rdma_bind_addr")]
     pub fn from_address(mut self, source: impl Into<CmAddr>) -> Self {
@@ -134,9 +135,9 @@ impl Connector {
         self
     }
 
-    /// Connects from an address that this RDMA device serves, those of VLANs and bonds on top of
-    /// its network interface included: one of the destination's subnet, if there is one. Finding it takes at most a few commands for each address of
-    /// this host.
+    /// Connects from an address that this RDMA device serves, which includes the addresses of VLANs
+    /// and bonds on its network interface. Prefers an address in the destination's subnet. Finding
+    /// it takes a few commands for each address of this host.
     #[must_use]
     pub fn from_device(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Device(name.into());

@@ -15,14 +15,14 @@ use crate::{error::Cause, stage::Stage};
 by_mode! {
     /// Waits for connect requests on an address, or on all of them.
     ///
-    /// Any call that waits on the node reads connect requests, and queues them for
-    /// [`accept`](Self::accept). The kernel counts requests that nobody has read against its
-    /// backlog. On InfiniBand and RoCE it drops further ones without a reply, which costs their
-    /// senders more than four seconds; on iWARP it rejects them. Requests beyond the
-    /// [queue](ListenerOptions::queue) of the listener are rejected at once.
+    /// Any call that waits on the node reads connect requests and queues them for
+    /// [`accept`](Self::accept). Requests beyond the [queue](ListenerOptions::queue) are rejected
+    /// at once. Requests that no call reads stay in the kernel's backlog. If that is full, the
+    /// kernel rejects further requests on iWARP; on InfiniBand and RoCE it drops them without a
+    /// reply, and their senders try again after more than four seconds.
     ///
-    /// Dropping the listener rejects the requests that are queued. Those that were accepted
-    /// live on.
+    /// Dropping the listener rejects the requests in its queue. Accepted connections are not
+    /// affected.
     ///
     blocking {
         /// ```no_run
@@ -77,15 +77,16 @@ by_mode! {
     both {
         ///
         /// # siw
-        /// The kernel's siw closes a listener's TCP socket, without an event, if a TCP peer
-        /// disconnects before siw has accepted its connection; a port scan suffices. While a
-        /// caller waits for a peer, the listener checks every two seconds whether its socket is
-        /// open, and fails with [`Cause::ListenerSocketClosed`] if it is not. A listener on a
-        /// wildcard address fails once for each device that this happens on, and goes on with the
-        /// others. Destroying the id of such a listener makes the kernel use freed memory, so
-        /// dropping the listener leaves the id, with its port, to the end of the process.
-        /// **The kernel destroys it then and may crash**: to go on serving, listen on another
-        /// port and let the process run. Devices of other drivers are not checked.
+        /// If a TCP peer disconnects before the kernel's siw has accepted its connection, siw
+        /// closes the listener's TCP socket, without an event; a port scan suffices. While a caller
+        /// waits for a peer, the listener checks every two seconds whether its socket is open, and
+        /// fails with [`Cause::ListenerSocketClosed`] if it is not. A listener on a wildcard
+        /// address fails once for each device on which this happens, and continues on the others.
+        /// Destroying the id of such a listener would make the kernel use freed memory. So dropping
+        /// the listener does not destroy the id, which keeps its port until the process ends. **The
+        /// kernel destroys the id when the process ends, and may crash then**: to continue serving,
+        /// listen on another port, and do not end the process. Devices of other drivers are not
+        /// checked.
         #[doc(alias = "rdma_listen")]
     }
     pub struct Listener {
@@ -99,8 +100,8 @@ impl Listener {
         /// `[::]:7471` for all addresses of both families. The kernel chooses the port if it is 0.
         ///
         /// # Errors
-        /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Listen`] if the
-        /// kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot
+        /// [`Cause::InvalidAddress`] for a text that is not an address; [`Cause::LoopbackAddress`] for
+        /// an address such as `127.0.0.1`; [`Stage::Listen`] if the kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot
         /// be opened
         blocking {
             /// ([`Node::open`]).
@@ -146,14 +147,15 @@ impl Listener {
         self.ids.ids()
     }
 
-    /// Stops the listener from another thread or task. Callers that wait for a peer receive
-    /// the requests that are queued, then [`Cause::Stopped`]. New requests are rejected when
-    /// they are read, and with the end of the listener.
+    /// Stops the listener from another thread or task. Callers that wait for a peer receive the
+    /// requests that are queued, then [`Cause::Stopped`]. New requests are rejected when a call
+    /// that waits on the node reads them, or at the latest when the listener is dropped.
     pub fn stop(&self) {
         self.ids.stop();
     }
 
-    /// A handle that [stops](Self::stop) the listener from elsewhere, and does not keep it alive.
+    /// A handle that [stops](Self::stop) the listener from another thread or task. It does not keep
+    /// the listener alive.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.ids.stop_handle()

@@ -44,7 +44,13 @@ by_mode! {
     }
     both {
         ///
-        /// A clone is the same node. A connector or listener without a node opens one of its own.
+        /// A clone is the same node. A connector or listener without a node opens one of its own. The
+        /// node stays open until the last of its clones, connectors, listeners and connections is
+        /// dropped.
+        ///
+        /// All descriptors are closed by `exec`. After `fork`, the child must open a node of its own:
+        /// what it has inherited fails there, and dropping it changes nothing for the parent. A
+        /// signal handler ends no call.
     }
     #[derive(Clone)]
     #[doc(alias = "rdma_event_channel", alias = "rdma_create_event_channel")]
@@ -61,7 +67,9 @@ impl Node {
         awaited {
             /// Call it within the runtime; elsewhere it fails with
             /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always:
-            /// then use [`options`](Self::options) with a runtime.
+            /// then use [`options`](Self::options) with a runtime. The node belongs to this runtime:
+            /// tasks of another one may wait on it as well, but once this one has shut down, each
+            /// wait fails with `ECANCELED`.
             ///
             /// # Panics
             /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls with a
@@ -102,13 +110,14 @@ impl Node {
     }
 
     waits! {
-        /// Runs the event loop until it fails. Any call that waits on the node runs it as well,
-        /// so this is for a node on which nobody waits for a while: it replies to peers that
-        /// disconnect, and rejects connect requests beyond a listener's queue.
+        /// Runs the event loop until it fails. Any call that waits on the node runs it as well, so
+        /// this is for times when no call waits: it replies to peers that disconnect, and rejects
+        /// connect requests beyond a listener's queue.
         awaited {
-            /// Tasks that read and write many streams by tokio's or futures' traits are only woken
-            /// by what concerns them if the node is driven, or another future waits on it. And while
-            /// it is driven, a future that is neither polled nor dropped blocks no other.
+            /// If the only tasks that wait use tokio's or futures' read and write traits, every
+            /// event wakes all of them. While the node is driven, or another future waits on it, an
+            /// event wakes only the tasks that it concerns. While the node is driven, a future that
+            /// is neither polled nor dropped blocks no other future.
             ///
             /// Spawn it as a task of its own, which ends when it is aborted:
             ///

@@ -51,11 +51,11 @@ impl NodeOptions {
         self
     }
 
-    /// How many TCP handshakes of iWARP connections may be in flight at a time: 64 by
-    /// default, at least one. A handshake with a host that does not answer occupies a task
-    /// of the [executor](Self::executor), an id and a queue pair with its memory for some two
-    /// minutes, however soon its caller gives up. A further one waits until its deadline, and
-    /// fails with [`Cause::TooManyHandshakes`](crate::Cause::TooManyHandshakes) then.
+    /// How many TCP handshakes of iWARP connections may be in flight at a time: 64 by default, at
+    /// least one. A further handshake waits until its deadline, and then fails with
+    /// [`Cause::TooManyHandshakes`](crate::Cause::TooManyHandshakes). A handshake with a host that
+    /// does not answer takes about two minutes, even if its caller gives up earlier; meanwhile it
+    /// occupies a task of the [executor](Self::executor), an id, and a queue pair with its memory.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {
         self.max_handshakes = limit;

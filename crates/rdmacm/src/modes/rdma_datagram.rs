@@ -57,12 +57,12 @@ by_mode! {
         ///
     }
     both {
-        /// The socket has a UDP socket of the same address and port. The first datagrams to a peer
-        /// travel over UDP, until the peer has sent the number of its queue pair and the path to it
-        /// is resolved, on the [executor](crate::BlockingExecutor); one every ten seconds does
-        /// later, in case that the peer was started again; and all do if there is no path, and once
-        /// a minute while it is resolved again. So UDP
-        /// must pass between the hosts. Datagrams that take different routes may overtake each
+        /// The socket has a UDP socket of the same address and port. Some datagrams to a peer
+        /// travel over UDP, so UDP must pass between the hosts: the first ones, until the peer has
+        /// sent the number of its queue pair and the path to it is resolved (on the
+        /// [executor](crate::BlockingExecutor)); later one every ten seconds, in case the peer was
+        /// restarted; those that are sent while the path is resolved again, once a minute; and all
+        /// of them if there is no path. Datagrams that take different routes may overtake each
         /// other.
         ///
         /// The socket replies to peers while any call or task waits on its node, in each
@@ -201,8 +201,9 @@ impl RdmaDatagram {
             /// # Errors
             /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the datagram is longer than
             /// [`max_datagram`](Self::max_datagram), or if the address has port 0, is a wildcard,
-            /// broadcast or multicast address, is of the other family, or is link-local and the
-            /// socket's is not, or the reverse. [`TimedOut`](io::ErrorKind::TimedOut) if nothing was
+            /// broadcast or multicast address, is of the other family, is link-local and the
+            /// socket's is not, or the reverse, or is not the peer of a socket that is
+            /// [connected](Self::connect). [`TimedOut`](io::ErrorKind::TimedOut) if nothing was
             /// sent in time. The errors of `sendto(2)` over UDP. Any other error means that the
             /// socket was closed before.
             #[doc(alias = "rsendto")]

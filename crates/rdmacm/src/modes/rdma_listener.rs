@@ -109,10 +109,10 @@ impl RdmaListener {
         }
     }
 
-    /// How many handshakes may be in flight at a time: 64 by default, at least one, and one more
-    /// for each other caller that waits. Each takes the memory of a stream. Peers that do not
-    /// complete their handshakes delay others only once there are this many of them, until their
-    /// [deadline](Self::handshake_deadline) has passed.
+    /// How many handshakes may be in flight at a time: 64 by default, at least one. Each further
+    /// caller that waits adds one. A handshake takes the memory of a stream. Peers that do not
+    /// complete their handshakes delay other peers only if there are as many of them as this limit,
+    /// and only until their [deadline](Self::handshake_deadline) has passed.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {
         self.handshakes.limit = limit.max(1);

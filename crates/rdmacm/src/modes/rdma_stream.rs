@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::stream::{self, SendSlot, StreamHandle, StreamOptions};
 
 by_mode! {
-    /// A byte stream over RDMA, as a TCP stream is: what one side writes, the other side reads.
+    /// A byte stream over RDMA, like a TCP stream: one side reads what the other side writes.
     ///
     /// It speaks the rsocket protocol of librdmacm, so the peer may be another `RdmaStream`, or
     /// a program that uses rsockets.
@@ -35,10 +35,11 @@ by_mode! {
         /// # }
         /// ```
         ///
-        /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another
-        /// one writes. Each direction has a lock of its own. A read takes that of writes only to
-        /// announce free memory to the peer, which is once for half of the receive buffer, and to
-        /// handle what the peer announces.
+        /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another one
+        /// writes. Reading and writing have a lock each. A read takes the lock of writing only to
+        /// announce free memory or return credits to the peer, which happens once for each half of
+        /// the receive buffer or of [`receives`](StreamOptions::receives), and to handle an
+        /// announcement of the peer.
     }
     awaited {
         /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with
@@ -61,20 +62,20 @@ by_mode! {
     }
     both {
         ///
-        /// What was written is in flight when a write returns, as with TCP. The memory into
-        /// which the peer writes is this stream's alone; a peer can overwrite there what has
-        /// arrived and was not read, and nothing else.
+        /// As with TCP, data is in flight when a write returns. The peer writes into memory that
+        /// only this stream uses. There it can overwrite bytes that have arrived and were not read,
+        /// but nothing else of this process.
         ///
-        /// A connection that ends without the peer's closing the stream is an error of kind
-        /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that have
-        /// arrived: the end of the stream is always the peer's own.
+        /// If the connection ends although the peer has not closed the stream, a read returns an
+        /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that
+        /// have arrived. So the end of the stream always means that the peer has closed it.
         ///
-        /// Dropping the stream closes it without waiting. If there are writes in flight, a task of
-        /// the [executor](crate::BlockingExecutor) keeps the connection for as long as
-        /// [`StreamOptions::close_deadline`] says, if the executor has a thread for it;
-        /// [`close`](Self::close) waits for them and reports what was lost. On RoCE and InfiniBand
-        /// such a task also waits, for a fifth of a second at most, for the disconnect of a peer
-        /// that has closed the stream.
+        /// Dropping the stream closes it without waiting. If writes are in flight, a task of the
+        /// [executor](crate::BlockingExecutor) keeps the connection until they are acknowledged,
+        /// for up to [`StreamOptions::close_deadline`]; an executor without a thread for the task
+        /// drops the connection at once. [`close`](Self::close) waits for the writes and reports
+        /// what was lost. If the peer has already closed the stream, the task also waits until the
+        /// peer disconnects, on RoCE and InfiniBand, for 200 ms at most.
         #[doc(alias = "rsocket")]
     }
     #[doc(
@@ -101,7 +102,8 @@ impl RdmaStream {
 
     waits_on_node! {
         /// Connects to a peer, with [default options](StreamOptions::new) and
-        /// [deadline](crate::CONNECT_DEADLINE). [`Connector::connect_stream`] has options.
+        /// [deadline](crate::CONNECT_DEADLINE), on a [`Node`](super::Node) of its own.
+        /// [`Connector::connect_stream`] has options, and shares a node.
         ///
         /// # Errors
         /// An [`Error`](crate::Error) in an [`io::Error`], with the kind that TCP would report.
@@ -131,13 +133,15 @@ impl RdmaStream {
         Ok(self.inner.take_failure().map(io::Error::from))
     }
 
-    /// Disconnects at once, without closing the stream: the peer reads what has arrived, then an
-    /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset) instead of the end, unless
-    /// this side was shut down for writing before. What was written may be lost.
+    /// Disconnects at once, without closing the stream. What was written may be lost. The peer
+    /// reads what has arrived, and then gets an error of kind
+    /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) instead of the end, unless this side was
+    /// shut down for writing before.
     ///
-    /// For a side that cannot send all that it has begun to send: its peer must not take what has
-    /// come for all there is. A peer of librdmacm finds the end all the same: to it, no connection
-    /// ends otherwise. Operations of the other half, if there is one, fail with
+    /// Call this if you cannot send everything that you have begun to send, so that the peer does
+    /// not take an incomplete stream for a complete one. A librdmacm peer cannot tell the
+    /// difference: it reports every end of a connection as the end of the stream. Operations of the
+    /// other half, if there is one, fail with
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
     pub fn abort(self) {
         self.inner.abort();
@@ -145,10 +149,10 @@ impl RdmaStream {
 
     waits! {
         /// Closes both directions, waits until the peer's device has acknowledged all that was
-        /// written, and disconnects. On iWARP this host's TCP acknowledges, and the peer may miss
-        /// the last bytes: let it confirm them. After the deadline the stream is as one that was
-        /// dropped, so that bytes may still arrive: call [`abort`](Self::abort) instead if they must
-        /// not.
+        /// written, and disconnects. On iWARP, it is this host's TCP that acknowledges, so the peer
+        /// may miss the last bytes: let the peer confirm them. After the deadline the stream is in
+        /// the same state as one that was dropped, so bytes may still arrive; if they must not,
+        /// call [`abort`](Self::abort) instead.
         awaited {
             /// Dropping the future closes the stream as dropping the stream does.
         }
@@ -168,10 +172,10 @@ impl RdmaStream {
 
     waits! {
         /// Reserves registered memory for up to `bytes` of the next bytes, once the peer has room
-        /// for at least one. The caller fills it, and [`SendSlot::commit`] sends it from there:
-        /// this saves the copy of a write. It may have fewer bytes, at most 64 KiB and half of
-        /// [`StreamOptions::send_buffer`]. The first call registers, and pins, another `send_buffer`
-        /// bytes.
+        /// for at least one. Fill the memory, then [`SendSlot::commit`] sends it without the copy
+        /// that a write makes. The memory may have fewer bytes than requested: at most 64 KiB, and
+        /// at most half of [`StreamOptions::send_buffer`]. The first call registers, and pins,
+        /// another `send_buffer` bytes.
         blocking {
             ///
             /// ```no_run

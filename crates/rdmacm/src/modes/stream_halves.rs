@@ -30,7 +30,7 @@ pub struct OwnedWriteHalf {
 
 impl RdmaStream {
     /// Splits the stream into halves that different threads or tasks can own. A read and a write
-    /// wait for each other only while the read handles or sends a message about memory.
+    /// wait for each other only while the read handles or sends a message about memory or credits.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         let write = OwnedWriteHalf {

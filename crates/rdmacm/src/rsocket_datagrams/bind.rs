@@ -62,7 +62,6 @@ pub(crate) fn bind(
     let mut ports = 1;
     loop {
         let bound = bind_once(&attempt, address, sizes, peer);
-        let is_taken = |error: &Error| error.raw_os_error() == Some(libc::EADDRINUSE);
         if address.port() == 0 && ports < MAX_PORTS && bound.as_ref().is_err_and(is_taken) {
             ports += 1;
             continue;
@@ -90,6 +89,13 @@ fn bind_once(
     let watched = attempt.event_loop.watch(&source);
     watched.map_err(|errno| refused(errno.into()))?;
     Ok((datagrams, service))
+}
+
+/// Whether another id has the port. The address is this host's: UDP has it.
+fn is_taken(error: &Error) -> bool {
+    let errno = error.raw_os_error();
+    matches!(error.cause(), Cause::Refused(_))
+        && matches!(errno, Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
 }
 
 /// Opens a socket on the device that leads to a peer, which becomes its only peer.

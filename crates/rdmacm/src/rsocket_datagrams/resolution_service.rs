@@ -107,6 +107,11 @@ impl ResolutionService {
         route
     }
 
+    /// Whether a datagram may be sent there: to anybody, unless the socket is connected.
+    pub(super) fn may_send_to(&self, to: &SocketAddr) -> bool {
+        self.peer.is_none_or(|peer| peer == *to)
+    }
+
     /// The path to a peer is resolved, or was not found.
     pub(super) fn resolved(&self, to: &SocketAddr, address: Option<AddressHandle>) {
         let unused = self.state().peers.resolved(to, address);

@@ -111,7 +111,9 @@ impl Socket {
     }
 
     async fn try_send(&self, attempt: &Attempt, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
-        let to = peer_address(to, self.local_addr()).ok_or(Cause::NotAPeerAddress)?;
+        let to = peer_address(to, self.local_addr());
+        let to = to.filter(|to| self.service.may_send_to(to));
+        let to = to.ok_or(Cause::NotAPeerAddress)?;
         check_length(bytes.len(), self.max_datagram())?;
         match self.service.route_to(&to, attempt.started) {
             Route::QueuePair { address, qp_number } => {

@@ -147,9 +147,11 @@ impl StreamConnection {
         let reason = self.established.close_reason()?;
         note_closed(self.queue_pair.device().context(), reason.kind());
         self.queue_pair.poll();
-        let is_idle = || self.queue_pair.is_flushed();
-        let id = self.established.id.id();
-        flush_closed(id, self.queue_pair.queue_pair(), reason, is_idle);
+        let queue_pair = self.queue_pair.queue_pair();
+        // Otherwise a later write would be posted, on RoCE to a peer that may be there still.
+        let is_over =
+            || queue_pair.is_broken() || self.queue_pair.is_iwarp() && self.queue_pair.is_flushed();
+        flush_closed(self.established.id.id(), queue_pair, reason, is_over);
         Some(reason)
     }
 

@@ -12,7 +12,7 @@ use crate::connection::Established;
 
 /// The owner of a stream. Dropping it disconnects without waiting: if there are writes in
 /// flight, or a peer that has closed the stream has not disconnected yet, the connection is kept
-/// until that is over.
+/// until that is over. In a forked child it does nothing.
 #[derive(Debug)]
 pub(crate) struct StreamHandle(Arc<StreamConnection>);
 
@@ -38,6 +38,9 @@ impl Deref for StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
+        if self.0.queue_pair().device().context().is_in_child() {
+            return;
+        }
         self.0.end_descriptor();
         self.0.shut_down(How::Both);
         if self.0.is_ended() && !self.0.is_awaited() {

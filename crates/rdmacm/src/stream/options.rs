@@ -8,6 +8,7 @@ use rdmacm_rsocket::MAX_MAP_ENTRIES;
 
 use crate::busy_polling::BusyPollTime;
 use crate::connect::CLOSE_DEADLINE;
+use crate::data::MIN_KEEP_ALIVE;
 
 /// Receive requests beyond the credits of the peer, for its messages without data: these need
 /// no credit, and a device without a receive request for them makes the peer wait for up to
@@ -102,17 +103,18 @@ impl StreamOptions {
         self
     }
 
-    /// Shares one queue of `requests` receive requests, at least [`receives`](Self::receives) + 16,
-    /// with all streams on the same device of the same [`Node`](crate::Node) that have this option
-    /// with the same number. For many streams that are mostly idle. On RoCE and InfiniBand; it has
-    /// no effect on iWARP. Each stream has a receive queue of its own by default.
+    /// Receives through one queue of `requests` receive requests, at least
+    /// [`receives`](Self::receives) + 16. All streams on the same device of the same
+    /// [`Node`](crate::Node) that set this option to the same number share the queue. Use it for
+    /// many streams that are mostly idle. It has no effect on iWARP. By default each stream has a
+    /// receive queue of its own.
     ///
-    /// `receives` still says how many writes each peer may send before this side handles them.
-    /// If that is more than the shared requests for all peers together, a peer that finds none
+    /// `receives` still limits how many writes each peer may send before this side handles them.
+    /// All peers together may send more than there are shared requests: a peer that finds none
     /// tries again after 0.64 ms.
     ///
-    /// A connection that the peer has broken off without disconnecting is noticed only by writes
-    /// and [keep-alives](Self::keep_alive).
+    /// If the connection breaks without a disconnect from the peer, only a write or a
+    /// [keep-alive](Self::keep_alive) detects it.
     #[must_use]
     #[doc(alias = "ibv_create_srq")]
     pub fn shared_receives(mut self, requests: u32) -> Self {
@@ -149,10 +151,10 @@ impl StreamOptions {
     }
 
     /// Sends an empty write at this interval while a call waits on the stream, so that a reader
-    /// too detects a dead peer or a broken path. There are none by default: only a write in flight
-    /// does, and a writer may wait without one until the peer reads. See
-    /// [`MessageOptions::keep_alive`](crate::MessageOptions::keep_alive) for the time it
-    /// takes.
+    /// also detects a dead peer or a broken path. By default nothing is sent. Then only a write in
+    /// flight detects it, and a writer that waits until the peer reads has none in flight.
+    /// [`MessageOptions::keep_alive`](crate::MessageOptions::keep_alive) says how long the
+    /// detection takes. Less than a millisecond is invalid.
     #[must_use]
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
@@ -197,20 +199,23 @@ impl StreamOptions {
     pub(super) fn check(&self) -> io::Result<()> {
         let requests = 1..=MAX_REQUESTS;
         let reason = if self.receive_buffer < MIN_BUFFER || self.send_buffer < MIN_BUFFER {
-            "a buffer of a stream has 64 bytes or more"
+            "receive_buffer and send_buffer must be at least 64 bytes"
         } else if self.receive_buffer == u32::MAX {
             "the receive buffer is too large"
         } else if !requests.contains(&self.receives) || !(2..=MAX_REQUESTS).contains(&self.sends) {
-            "a stream has 1 to 16383 receive requests, and 2 to 16383 send requests"
+            "receives must be 1 to 16383, and sends 2 to 16383"
         } else if self
             .shared_receives
             .is_some_and(|requests| requests < self.receive_requests())
         {
-            "shared receive requests are at least those of one stream and 16"
+            "shared_receives must be at least receives + 16"
         } else if self.map_entries > MAX_MAP_ENTRIES {
-            "the peer of a stream maps 32512 regions or fewer"
-        } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
-            "a keep-alive interval of zero"
+            "map_entries must be at most 32512"
+        } else if self
+            .keep_alive
+            .is_some_and(|interval| interval < MIN_KEEP_ALIVE)
+        {
+            "a keep-alive interval of less than a millisecond"
         } else {
             return Ok(());
         };
@@ -235,7 +240,7 @@ mod tests {
             options.clone().sends(1),
             options.clone().shared_receives(399),
             options.clone().map_entries(MAX_MAP_ENTRIES + 1),
-            options.clone().keep_alive(Duration::ZERO),
+            options.clone().keep_alive(Duration::from_micros(999)),
         ] {
             let refused = wrong.check().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);

@@ -131,10 +131,10 @@ impl StreamQueuePair {
                 ..QpCaps::default()
             })
             .protection_domain(&domain)
-            .send_queue(&sends);
+            .send_cq(&sends);
         let (queue_pair, receives) = if let Some(shared) = shared {
             let queue_pair = queue_pair.shared_receive_queue(shared.requests());
-            let queue_pair = queue_pair.receive_queue(shared.completions());
+            let queue_pair = queue_pair.recv_cq(shared.completions());
             let queue_pair = queue_pair.create(context)?;
             let shared = SharedReceivesRegistration {
                 receives: Arc::clone(shared),
@@ -144,7 +144,7 @@ impl StreamQueuePair {
             (queue_pair, ReceiveQueue::Shared(shared))
         } else {
             let receives = create_queue(options.receive_requests())?;
-            let queue_pair = queue_pair.receive_queue(&receives).create(context)?;
+            let queue_pair = queue_pair.recv_cq(&receives).create(context)?;
             (queue_pair, ReceiveQueue::Own(receives))
         };
         let transport = match queue_pair.transport() {

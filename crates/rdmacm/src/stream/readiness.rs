@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
+use rdmacm_verbs::Context;
 
 use super::connection::StreamConnection;
 use super::descriptor::Descriptor;
@@ -20,6 +21,8 @@ use crate::stage::Stage;
 pub(super) struct Readiness {
     descriptor: Descriptor,
     directions: Mutex<Directions>,
+    /// Knows whether this is a forked child, which shares the descriptor with its parent.
+    context: Context,
 }
 
 #[derive(Debug)]
@@ -75,7 +78,10 @@ const INTERESTS: [StreamInterest; 3] = [
 ];
 
 impl Readiness {
-    fn new<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Arc<Self>> {
+    fn new<'a>(
+        sources: impl IntoIterator<Item = BorrowedFd<'a>>,
+        context: &Context,
+    ) -> io::Result<Arc<Self>> {
         let directions = Mutex::new(Directions {
             // No call has looked yet.
             reading: Attention::Due,
@@ -86,6 +92,7 @@ impl Readiness {
         Ok(Arc::new(Self {
             descriptor: Descriptor::new(sources)?,
             directions,
+            context: context.clone(),
         }))
     }
 
@@ -93,8 +100,11 @@ impl Readiness {
         self.directions.lock()
     }
 
-    /// Makes the descriptor readable or not.
+    /// Makes the descriptor readable or not. In a forked child it stays as it is, for the parent.
     fn publish(&self, directions: &Directions) {
+        if self.context.is_in_child() {
+            return;
+        }
         if directions.are_ready() {
             self.descriptor.set_mark();
         } else {
@@ -172,7 +182,8 @@ impl StreamConnection {
         if self.readiness.get().is_some() {
             return Ok(());
         }
-        let new = Readiness::new(self.sources())?;
+        let context = self.queue_pair().device().context();
+        let new = Readiness::new(self.sources(), context)?;
         // Another thread may have made one meanwhile.
         let readiness = self.readiness.get_or_init(|| new);
         let waker = Waker::from(Arc::clone(readiness));
@@ -192,12 +203,8 @@ impl StreamConnection {
             .chain(completions)
     }
 
-    /// The owner is gone: the descriptor is never readable again. In a forked child it stays as it
-    /// is, for the parent.
+    /// The owner is gone: the descriptor is never readable again.
     pub(super) fn end_descriptor(&self) {
-        if self.queue_pair().device().context().is_in_child() {
-            return;
-        }
         if let Some(readiness) = self.readiness.get() {
             readiness.descriptor.end(self.sources());
         }

@@ -132,7 +132,7 @@ pub(super) struct ReceiveState {
     pub(super) receiver: Receiver,
     memory: PeerMemory,
     /// Whether the peer has sent something.
-    pub(super) has_heard_peer: bool,
+    pub(super) has_received_from_peer: bool,
     /// One of the stream's own receive requests has failed. The device flushes all that follow it,
     /// and destroying the queue pair takes less time than polling for each.
     pub(super) has_request_failed: bool,
@@ -147,7 +147,7 @@ impl ReceiveState {
         Self {
             receiver,
             memory,
-            has_heard_peer: false,
+            has_received_from_peer: false,
             has_request_failed: false,
             completions: Vec::new(),
             completed: Vec::new(),

@@ -12,7 +12,7 @@ fn post(queue_pair: &QueuePair, mut buffer: Buffer) -> Option<Buffer> {
     buffer.fill(7);
     queue_pair.post_receive(buffer).ok()?;
     let mut buffer = queue_pair
-        .receive_queue()
+        .recv_cq()
         .poll()
         .ok()??
         .sg_list

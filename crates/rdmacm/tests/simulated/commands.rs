@@ -55,18 +55,10 @@ const RESOLVING: [(Stage, Failures); 4] = [
 
 /// `CONNECT` of RoCE, and of iWARP, which performs the TCP handshake.
 const CONNECT: [Failures; 2] = [
-    (CommandNumber::CONNECT, &[EINVAL, ENOMEM, ENXIO, EADDRINUSE]),
+    (CommandNumber::CONNECT, &[EINVAL, ENOMEM, ENXIO]),
     (
         CommandNumber::CONNECT,
-        &[
-            EINVAL,
-            ENOMEM,
-            ENXIO,
-            ECONNREFUSED,
-            EHOSTUNREACH,
-            ETIMEDOUT,
-            EADDRINUSE,
-        ],
+        &[EINVAL, ENOMEM, ENXIO, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT],
     ),
 ];
 

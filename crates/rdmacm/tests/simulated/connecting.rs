@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::thread;
 
 use rdmacm::addrinfo::{Directory, Hints};
-use rdmacm::core::{ConnParam, QueuePair as _, Transport};
+use rdmacm::core::{CommandNumber, ConnParam, QueuePair as _, Transport};
 use rdmacm::{Cause, Connector, Error, Listener, QueuePairFactory as _, Stage};
 
 use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, channel, node};
@@ -255,4 +255,34 @@ fn a_connection_with_options_has_a_route_of_its_own() {
         );
     }
     server.stop();
+}
+
+/// The kernel chooses a port of RDMA, which TCP may use on iWARP.
+#[test]
+fn another_source_port_is_tried_if_tcp_uses_the_first_one() {
+    let hosts = Hosts::iwarp();
+    let server = Server::start(&hosts);
+    let client = node(&hosts.client);
+    for errno in [libc::EADDRINUSE, libc::EADDRNOTAVAIL] {
+        hosts.client.fail_next(CommandNumber::CONNECT, 3, errno);
+        let connected = hosts.connector(&client).connect_with(&hosts.client_pairs);
+        drop(connected.unwrap());
+    }
+    hosts
+        .client
+        .fail_next(CommandNumber::CONNECT, 16, libc::EADDRINUSE);
+    let connected = hosts.connector(&client).connect_with(&hosts.client_pairs);
+    let error = connected.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE), "{error}");
+    assert!(error.attempts() == 16 && error.is_retryable(), "{error}");
+    // One that the caller chooses is the only one.
+    let source = (hosts.client.address().unwrap(), 5000);
+    let connector = hosts.connector(&client).from_address(source);
+    hosts
+        .client
+        .fail_next(CommandNumber::CONNECT, 1, libc::EADDRINUSE);
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    assert_eq!(error.attempts(), 1, "{error}");
+    server.stop();
+    hosts.assert_client_is_clean();
 }

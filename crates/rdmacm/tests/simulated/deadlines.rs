@@ -1,5 +1,6 @@
 //! Deadlines of each stage: the error names the stage, and nothing is left behind.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -43,6 +44,24 @@ fn resolving_an_address() {
         // The kernel has the same deadline.
         assert!(error.is_timeout(), "{error}");
         assert_eq!(error.elapsed(), 2 * SECOND);
+        hosts.assert_client_is_clean();
+    }
+}
+
+/// From a port of the caller's, the addresses are tried in turn.
+#[test]
+fn an_address_that_has_no_time_left_is_not_tried() {
+    for hosts in Hosts::each() {
+        hosts.fabric.set_delay(10 * SECOND);
+        let client = node(&hosts.client);
+        let addresses = [1, 2, 3].map(|port| SocketAddr::from((hosts.address().ip(), port)));
+        let source = (hosts.client.address().unwrap(), 5000);
+        let connector = Connector::new(&addresses[..]).with_node(&client);
+        let connector = connector.from_address(source).deadline(2 * SECOND);
+        let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+        assert_eq!(error.stage(), Stage::ResolveAddress);
+        assert!(error.is_timeout(), "{error}");
+        assert_eq!(error.destination(), Some(addresses[0].into()));
         hosts.assert_client_is_clean();
     }
 }

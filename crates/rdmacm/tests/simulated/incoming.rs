@@ -1,5 +1,6 @@
 //! Listeners: stopping them, and what ends them.
 
+use std::io::ErrorKind;
 use std::thread;
 
 use rdmacm::core::{CommandNumber, QpState};
@@ -229,6 +230,36 @@ fn requests_that_are_queued_are_rejected_with_the_listener() {
         hosts.assert_client_is_clean();
         hosts.assert_server_is_clean();
         Server::start(&hosts).stop();
+    }
+}
+
+/// The kernel would take it for the wildcard, and let any host connect.
+#[test]
+fn a_loopback_address_is_refused() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        for address in ["127.0.0.1:7471", "127.8.8.8:0", "[::1]:7471"] {
+            let bound = Listener::options().with_node(&server).bind(address);
+            let error = bound.unwrap_err();
+            assert!(matches!(error.cause(), Cause::LoopbackAddress), "{error}");
+            assert_eq!(error.stage(), Stage::Listen);
+            assert_eq!(std::io::Error::from(error).kind(), ErrorKind::InvalidInput);
+        }
+        hosts.assert_server_is_clean();
+    }
+}
+
+/// The kernel reports a port that is taken by another number if an address is a wildcard.
+#[test]
+fn another_port_is_tried_if_the_other_family_has_the_first_one() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        for errno in [libc::EADDRINUSE, libc::EADDRNOTAVAIL] {
+            hosts.server.fail_next(CommandNumber::LISTEN, 2, errno);
+            let bound = Listener::options().with_node(&server).bind("[::]:0");
+            assert_ne!(bound.unwrap().local_addr().port(), 0);
+        }
+        hosts.assert_server_is_clean();
     }
 }
 

@@ -94,7 +94,7 @@ fn a_resolver_that_panics_is_no_deadline() {
     let node = node_with(&hosts.client, BrokenResolver);
     let connector = connector(&node).deadline(Deadline::Never);
     let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
-    let Cause::Name(addrinfo::Error::LookupDied) = error.cause() else {
+    let Cause::Name(addrinfo::Error::LookupPanicked) = error.cause() else {
         panic!("{error:?}");
     };
     assert!(!error.is_timeout());

@@ -4,6 +4,7 @@
 
 mod address_change;
 mod addresses;
+mod auto_traits;
 mod cancellation;
 mod closing;
 mod commands;

@@ -16,6 +16,7 @@ use rdmacm_sim::{Fabric, Host};
 use crate::hosts::{PORT, channel};
 
 mod cancellation;
+mod forked;
 mod full_listener;
 #[cfg(feature = "futures-io")]
 mod futures;

@@ -188,6 +188,62 @@ fn a_runtime_that_has_ended_ends_the_waits_of_another() {
         for error in [waiting, later] {
             assert_eq!(error.raw_os_error(), Some(libc::ECANCELED), "{error}");
             assert_eq!(error.stage(), Stage::Accept);
+            assert!(error.ends_listener(), "{error}");
         }
+    }
+}
+
+/// As a program does that calls from where it does not wait for futures. What the event loop wants
+/// to do in the task's next turn must not be lost with the task.
+#[test]
+fn waits_of_one_task_each_lose_no_event() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    for hosts in Hosts::each() {
+        let listener = runtime.block_on(async { listen(&hosts, &node(&hosts.server)) });
+        let client = crate::hosts::node(&hosts.client);
+        let reject = || {
+            let accepting = async {
+                let limit = std::time::Duration::from_secs(20);
+                tokio::time::timeout(limit, listener.accept(Deadline::Never)).await
+            };
+            let incoming = runtime.block_on(accepting).unwrap().unwrap();
+            incoming.reject(b"").unwrap();
+        };
+        std::thread::scope(|scope| {
+            for requests in [2, 1] {
+                let connect = || {
+                    let connector = hosts.connector(&client);
+                    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+                    assert!(error.is_rejected(), "{error}");
+                };
+                let connecting: Vec<_> = (0..requests).map(|_| scope.spawn(connect)).collect();
+                // Until all have come.
+                while hosts.server.id_count() < 1 + requests {
+                    std::thread::yield_now();
+                }
+                for _ in 0..requests {
+                    reject();
+                }
+                for one in connecting {
+                    one.join().unwrap();
+                }
+            }
+        });
+    }
+}
+
+/// The runtime has not looked at the descriptor since the event came.
+#[tokio::test(start_paused = true)]
+async fn what_came_before_a_deadline_of_zero_is_read() {
+    for hosts in Hosts::each() {
+        let listener = listen(&hosts, &node(&hosts.server));
+        let client = node(&hosts.client);
+        let [connection, accepted] = connect(&hosts, &client, &listener).await;
+        // The node of the client is not driven by anybody meanwhile.
+        drop(accepted);
+        hosts.fabric.advance(SECOND);
+        let reason = connection.closed(std::time::Duration::ZERO).await.unwrap();
+        assert!(reason.is_orderly(), "{reason}");
     }
 }

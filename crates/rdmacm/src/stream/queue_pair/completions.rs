@@ -250,7 +250,7 @@ impl StreamQueuePair {
             return Err(ProtocolError::AfterShutdown);
         }
         let received = receive.receiver.message(message)?;
-        if !std::mem::replace(&mut receive.has_heard_peer, true) {
+        if !std::mem::replace(&mut receive.has_received_from_peer, true) {
             self.peer_has_sent(wakers);
         }
         if is_data && self.status.has_waiters() {

@@ -55,7 +55,7 @@ impl StreamQueuePair {
         // Mostly the peer has sent nothing, and there is room.
         if !is_writable || self.receives.may_have_any() {
             drop(send);
-            self.hear_peer(is_writable, &mut wakers);
+            self.handle_peer_messages(is_writable, &mut wakers);
             send = self.send.lock();
             is_writable = send.is_writable();
         }
@@ -102,7 +102,7 @@ impl StreamQueuePair {
 
     /// Handles what the peer has sent. A caller that can write leaves that to another one that
     /// reads; one that is about to wait must know.
-    fn hear_peer(&self, is_writable: bool, wakers: &mut Wakers) {
+    fn handle_peer_messages(&self, is_writable: bool, wakers: &mut Wakers) {
         let receive = if is_writable {
             self.receive.try_lock()
         } else {

@@ -117,6 +117,11 @@ fn a_lost_peer_fails_the_close_at_its_deadline() {
     assert!(error.is_timeout(), "{error}");
     assert_eq!(error.stage(), Stage::Close);
     assert_eq!(hosts.fabric.now() - began, 2 * SECOND);
+    // This side has stopped, whatever the peer does.
+    assert!(near.receive().unwrap().is_none());
+    let error = near.send(b"late").unwrap_err();
+    assert!(matches!(error.cause(), Cause::Stopped), "{error}");
+    assert!(hosts.fabric.now() - began <= 5 * SECOND);
 }
 
 #[test]
