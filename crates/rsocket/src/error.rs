@@ -35,7 +35,7 @@ pub enum ProtocolError {
     #[error("the peer reported a write of 0 bytes")]
     EmptyData,
     /// A data message with more bytes than the announced memory had left.
-    #[error("the peer reported a write of {length} bytes where {left} are announced")]
+    #[error("the peer reported a write of {length} bytes into {left} announced bytes")]
     BeyondAnnouncement {
         /// The bytes that the peer reported.
         length: u32,
@@ -49,7 +49,7 @@ pub enum ProtocolError {
     #[error("the peer gave more credits than it has receive requests")]
     TooManyCredits,
     /// A count of credits below an earlier one, which bytes were reserved for.
-    #[error("the peer took credits back")]
+    #[error("the peer sent a lower credit count than before")]
     FewerCredits,
     /// An operation that the protocol does not have.
     #[error("the peer sent a message with the reserved operation {0}")]

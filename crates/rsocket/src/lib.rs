@@ -1,10 +1,10 @@
 //! The protocol of rsockets, without I/O.
 //!
-//! rsockets, a part of librdmacm, carry a byte stream over a reliable connected queue pair.
-//! Each side writes into the receive buffer of the other side, as far as the other side has
-//! announced it, and reports each write with a message of 32 bits. This crate is that
-//! protocol as a state machine of numbers: it owns no memory, makes no system call and
-//! knows no device. It is for authors of RDMA stacks, with queue pairs of their own.
+//! rsockets, a part of librdmacm, carry a byte stream over a reliable connected queue pair. Each
+//! side announces parts of its receive buffer. The other side writes into the announced memory, and
+//! reports each write with a message of 32 bits. This crate is that protocol as a state machine of
+//! numbers: it owns no memory, makes no system call and knows no device. It is for authors of RDMA
+//! stacks that have queue pairs of their own.
 //!
 //! * [`Handshake`] is the private data of the connect request and of the reply.
 //! * [`Message`] is what each write reports: as immediate data, or in a message of its own
