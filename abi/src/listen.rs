@@ -9,8 +9,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Listen {
     /// The id; an unbound one is bound to 0.0.0.0 and a free port first.
     pub id: u32,
-    /// How many requests may wait unread. The kernel reads it as signed: 0,
-    /// negative or beyond `net.rdma_ucm.max_backlog` mean that maximum.
+    /// How many requests may wait unread. 0 and numbers above
+    /// `net.rdma_ucm.max_backlog` mean that maximum.
     pub backlog: u32,
 }
 

@@ -105,8 +105,7 @@ pub struct QpQueues {
     /// The send queue's offset for `mmap(2)`.
     #[doc(alias = "sq_key")]
     pub send_offset: u64,
-    /// The receive queue's offset for `mmap(2)`; [`NO_QUEUE`] where there is
-    /// none.
+    /// The receive queue's offset for `mmap(2)`. Of no use if there is none.
     #[doc(alias = "rq_key")]
     pub receive_offset: u64,
 }

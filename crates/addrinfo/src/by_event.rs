@@ -134,7 +134,7 @@ impl ResolveAddrInfo for IdHandle {
                 pending.finish(status);
             };
             // The caller's resolver may panic on this thread.
-            let died = scopeguard::guard(finish, |finish| finish(Err(Error::LookupDied)));
+            let died = scopeguard::guard(finish, |finish| finish(Err(Error::LookupPanicked)));
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
             ScopeGuard::into_inner(died)(found);
         };
@@ -232,7 +232,7 @@ fn errno(error: &Error) -> i32 {
         Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
         Error::Name(error) => name_errno(*error),
         Error::TooManyLookups | Error::NoThread(_) => libc::EAGAIN,
-        Error::LookupDied => libc::EIO,
+        Error::LookupPanicked => libc::EIO,
         _ => libc::EINVAL,
     }
 }
@@ -262,7 +262,7 @@ mod tests {
             (Error::Interfaces(libc::ENOBUFS), libc::ENOBUFS),
             (Error::Interfaces(0), libc::EINVAL),
             (Error::TooManyLookups, libc::EAGAIN),
-            (Error::LookupDied, libc::EIO),
+            (Error::LookupPanicked, libc::EIO),
             (Error::NothingToResolve, libc::EINVAL),
             (NameError::NoName.into(), libc::ENOENT),
             (NameError::NoData.into(), libc::ENOENT),

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rdmacm_core::{Deadline, Event, EventChannel, Result};
+use rdmacm_core::{ChannelOptions, Deadline, Event, EventChannel, Result};
 
 /// The function by which a directory opens its event channels. By default it opens the
 /// kernel's device.
@@ -16,10 +17,14 @@ impl ChannelSource {
         Self(Some(Arc::new(open)))
     }
 
-    pub(crate) fn open(&self) -> Result<ResolutionChannel> {
-        let channel = match &self.0 {
-            Some(open) => open()?,
-            None => EventChannel::open()?,
+    /// Opens a channel, and the kernel's device before `until`.
+    pub(crate) fn open(&self, until: Option<Instant>) -> Result<ResolutionChannel> {
+        let channel = if let Some(open) = &self.0 {
+            open()?
+        } else {
+            let timeout = device_node_timeout(until, Instant::now());
+            let options = EventChannel::options();
+            options.device_node_timeout(timeout).open()?
         };
         let is_private = self.0.is_none();
         Ok(ResolutionChannel {
@@ -27,6 +32,14 @@ impl ChannelSource {
             is_private,
         })
     }
+}
+
+/// How long to wait for the device's node.
+fn device_node_timeout(until: Option<Instant>, now: Instant) -> Duration {
+    let longest = ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT;
+    until.map_or(longest, |until| {
+        until.saturating_duration_since(now).min(longest)
+    })
 }
 
 /// The channel of one resolution.
@@ -59,5 +72,21 @@ impl Deref for ResolutionChannel {
 impl fmt::Debug for ChannelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChannelSource").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_ends_the_wait_for_the_device() {
+        let now = Instant::now();
+        let longest = ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT;
+        let (short, long) = (Duration::from_millis(100), Duration::from_secs(15));
+        assert_eq!(device_node_timeout(Some(now + short), now), short);
+        assert_eq!(device_node_timeout(Some(now + long), now), longest);
+        assert_eq!(device_node_timeout(Some(now), now + long), Duration::ZERO);
+        assert_eq!(device_node_timeout(None, now), longest);
     }
 }

@@ -213,7 +213,7 @@ impl Directory {
         kind: Kind,
         until: Option<Instant>,
     ) -> Result<Vec<AddrInfo>> {
-        let channel = self.channels.open()?;
+        let channel = self.channels.open(until)?;
         let mut with_native = None;
         if !hints.is_passive() {
             self.advise(targets, hints, until);
@@ -249,8 +249,11 @@ impl Directory {
     ) -> Result<Vec<AddrInfo>> {
         let service = services::wanted(node, service)?;
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
-        let channel = self.channels.open()?;
-        let until = hints.deadline.until(channel.now());
+        let begun = Instant::now();
+        let channel = self.channels.open(hints.deadline.until(begun))?;
+        let is_of_system = channel.waits_by_descriptor();
+        let begun = if is_of_system { begun } else { channel.now() };
+        let until = hints.deadline.until(begun);
         let mut targets = services::find(&channel, service, until)?;
         // The kernel is given what is left.
         let deadline = until.map_or(Deadline::Never, Deadline::At);

@@ -34,13 +34,13 @@ pub enum Error {
         qp_type: QpType,
     },
     /// Flags SA and DNS together.
-    #[error("a service is looked for either by the subnet administrator or as a host's (SA, DNS)")]
+    #[error("the flags SA (InfiniBand service) and DNS (service of a host) exclude each other")]
     SaAndDns,
     /// A node together with flag SA.
-    #[error("the subnet administrator (SA) knows services and no nodes")]
+    #[error("the flag SA excludes a node: the subnet administrator resolves services only")]
     SaWithNode,
     /// No service together with flag SA.
-    #[error("the subnet administrator (SA) is asked for a service, and there is none")]
+    #[error("the flag SA needs a service to query the subnet administrator for")]
     SaWithoutService,
     /// A service that the subnet administrator cannot be asked for.
     #[error("the name of an InfiniBand service has 1 to 63 bytes, and this has {0}")]
@@ -73,7 +73,7 @@ pub enum Error {
     NoThread(io::ErrorKind),
     /// The lookup ended without an answer.
     #[error("the thread of the lookup panicked")]
-    LookupDied,
+    LookupPanicked,
     /// The id has no result yet, or it was taken already.
     #[error("the id has no result of a resolution")]
     NothingResolved,
@@ -217,7 +217,7 @@ impl From<Error> for io::Error {
             | Error::NoInfinibandPort
             | Error::NoService(_)
             | Error::NothingResolved => io::ErrorKind::NotFound,
-            Error::TooManyLookups | Error::LookupDied | Error::Name(_) => io::ErrorKind::Other,
+            Error::TooManyLookups | Error::LookupPanicked | Error::Name(_) => io::ErrorKind::Other,
             Error::NothingToResolve
             | Error::Hints(_)
             | Error::QpType { .. }

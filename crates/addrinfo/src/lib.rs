@@ -5,7 +5,7 @@
 //! [`resolve`] returns **every** address of a name, in the system's order, each
 //! with the source, device, port, GIDs and path records by which RDMA reaches it.
 //! Unreachable addresses follow the reachable ones, each with the reason. One
-//! deadline covers everything, the name server included.
+//! deadline covers everything, the name server and the wait for a missing device node included.
 //!
 //! ```no_run
 //! use rdmacm_addrinfo::{Hints, resolve};

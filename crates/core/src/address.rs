@@ -182,6 +182,18 @@ impl From<SocketAddr> for CmAddr {
     }
 }
 
+impl From<&SocketAddr> for CmAddr {
+    fn from(address: &SocketAddr) -> Self {
+        (*address).into()
+    }
+}
+
+impl From<&CmAddr> for CmAddr {
+    fn from(address: &CmAddr) -> Self {
+        *address
+    }
+}
+
 impl From<SocketAddrV4> for CmAddr {
     fn from(address: SocketAddrV4) -> Self {
         Self::V4(address)
@@ -227,6 +239,14 @@ impl<I: Into<IpAddr>> From<(I, u16)> for CmAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reference_converts_where_an_address_is_expected() {
+        let socket_addr: SocketAddr = "10.1.0.7:7471".parse().unwrap();
+        let expected = CmAddr::from(socket_addr);
+        assert_eq!(CmAddr::from(&socket_addr), expected);
+        assert_eq!(CmAddr::from(&expected), expected);
+    }
 
     #[test]
     fn only_an_ip_address_is_a_socket_address() {

@@ -10,8 +10,8 @@ use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
 
 /// One of the kernel's two sets of address commands.
 ///
-/// A channel for which none was chosen binds and resolves IP addresses by the second, whose
-/// commands are shorter, and does everything else by the first, if the kernel has it.
+/// If none was chosen, a channel binds and resolves IP addresses with the second set, whose
+/// commands are shorter. For everything else it uses the first set, if the kernel has it.
 /// [`IdHandle::route`](crate::IdHandle::route) always begins with `QUERY_ROUTE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressAbi {

@@ -102,10 +102,9 @@ impl EventChannel {
         })
     }
 
-    /// Waits for the next event like [`next_event`](Self::next_event), for a caller that alone
-    /// uses the channel and its ids: what another thread does need not end the wait, neither a
-    /// [`Waker`] nor an event that a call causes. So the kernel's file needs no other descriptor
-    /// to wait for.
+    /// Waits for the next event like [`next_event`](Self::next_event), for a caller that is the
+    /// only user of the channel and its ids. Calls of other threads need not end this wait: neither
+    /// a [`Waker`] nor an event that a call causes. So it waits on the kernel's file alone.
     ///
     /// # Errors
     /// Those of [`next_event`](Self::next_event).

@@ -48,7 +48,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The kernel's answer is invalid.
-    #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
+    #[error("{operation}: invalid response of the kernel to {command:?}: {what}")]
     Answer {
         /// The operation that the caller requested.
         operation: Box<Operation>,
@@ -141,7 +141,7 @@ impl Error {
             CommandNumber::RESOLVE_IB_SERVICE | CommandNumber::WRITE_CM_EVENT => {
                 "Linux 6.18 or newer"
             }
-            _ => "Linux 3.12 or newer, and another channel than one of AddressAbi::IpOnly",
+            _ => "Linux 3.12 or newer, and a channel without AddressAbi::IpOnly",
         };
         Self::Unsupported { command, needs }
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(
             refused(libc::EADDRNOTAVAIL).to_string(),
             "bind 10.0.0.9:7 (BIND): EADDRNOTAVAIL: no network interface here has this \
-             address, or a wildcard address on one side shares its port"
+             address, or another id shares its port and one of the two has a wildcard address"
         );
     }
 

@@ -43,11 +43,11 @@ impl CmId {
     ) -> Self {
         let listener = listener.handle();
         let (port_space, qp_type) = (listener.port_space(), listener.qp_type());
-        let params = (qp_type != QpType::UD).then(|| RequestParams {
-            depths: event.param.conn().into(),
+        let params = RequestParams {
+            depths: (qp_type != QpType::UD).then(|| event.param.conn().into()),
             ece: event.ece,
-        });
-        let state = IdState::register_new(channel, port_space, qp_type, params);
+        };
+        let state = IdState::register_new(channel, port_space, qp_type, Some(params));
         Self::new(state, event.id)
     }
 

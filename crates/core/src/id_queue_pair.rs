@@ -143,7 +143,8 @@ impl WithQueuePair<'_> {
 
     /// Completes the handshake after a peer's response: moves the queue pair to RTR and
     /// RTS and calls [`IdHandle::establish`]. A failure rejects the peer and moves the
-    /// queue pair to ERR, unless another thread answers the peer at the same time.
+    /// queue pair to ERR, unless another thread answers the peer at the same time, or the id is
+    /// that of a connect request, on which this fails and changes nothing.
     ///
     /// # Errors
     /// Those of [`IdHandle::init_qp_attr`] and [`IdHandle::establish`];
@@ -151,7 +152,9 @@ impl WithQueuePair<'_> {
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self, response: &Event) -> Result<()> {
         let established = self
-            .agree(response.ece())
+            .id
+            .enter_to_establish()
+            .and_then(|_id| self.agree(response.ece()))
             .and_then(|()| self.advance_to_rts())
             .and_then(|()| self.id.establish());
         self.or_reject(established)
@@ -243,9 +246,8 @@ impl WithQueuePair<'_> {
             return Ok(None);
         }
         let id = self.id.enter()?;
-        let is_request = id.requested_depths().is_some();
         let addresses = id.cache().get(|cache| cache.addresses);
-        let addresses = addresses.filter(|found| found.device.is_some() && !is_request);
+        let addresses = addresses.filter(|found| found.device.is_some() && !id.is_child());
         Ok(addresses.map(|addresses| {
             let mut attr = QpAttr::new_zeroed();
             attr.mask = QpAttrMask::STATE

@@ -37,7 +37,8 @@ pub(crate) type Channel = ChannelState<IdState>;
 /// The parameters of the connect request that created an id.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestParams {
-    pub(crate) depths: DepthLimits,
+    /// `None` for datagrams.
+    pub(crate) depths: Option<DepthLimits>,
     pub(crate) ece: Ece,
 }
 
@@ -143,9 +144,14 @@ impl IdState {
         self.rare.get_or_init(Box::default)
     }
 
+    /// Whether a connect request created this id.
+    pub(crate) fn is_child(&self) -> bool {
+        self.request.is_some()
+    }
+
     /// The depths of the connect request that created this id.
     pub(crate) fn requested_depths(&self) -> Option<DepthLimits> {
-        self.request.map(|request| request.depths)
+        self.request.and_then(|request| request.depths)
     }
 
     /// The ECE options of the connect request that created this id; zeros without

@@ -16,9 +16,9 @@
 //! * Two traits replace the kernel in tests: [`UcmaFile`](ucma::UcmaFile), with a clock of
 //!   its own, and [`RdmaDevices`].
 //!
-//! Tested on Linux 6.1 and newer. Items that need a newer kernel say so. A channel finds out
-//! by itself that a kernel older than 3.12 knows only the commands for IP addresses;
-//! [`AddressAbi::IpOnly`] spares the probe.
+//! Tested on Linux 6.1 and newer. Items that need a newer kernel say so. A kernel older than 3.12
+//! has only the commands for IP addresses: a channel detects that with a probe, which
+//! [`AddressAbi::IpOnly`] avoids.
 //!
 //! # Resolving an address
 //! ```no_run

@@ -43,7 +43,7 @@ pub(crate) mod attribute {
 const OBJECT_BYTES: usize = 256;
 /// The kernel's dump messages fit in its own limit of 32 KiB each.
 const BUFFER_BYTES: usize = 32 * 1024;
-/// How often a dump is repeated because the list changed.
+/// How many dumps are compared at most.
 const DUMPS: usize = 8;
 
 /// A socket to the RDMA core.
@@ -80,48 +80,53 @@ impl RdmaNetlink {
         object(self.receive_whole(&mut buffer)?, read)
     }
 
-    /// Gets every object; repeats the dump if the list changed meanwhile.
-    pub(crate) fn dump<T>(
+    /// Gets every object. The kernel lists the objects of one datagram at one moment. It begins
+    /// the next datagram at a position in its list: if an object before that was removed
+    /// meanwhile, it skips one, and does not say so. So a dump with objects in several datagrams,
+    /// which some dozens of devices need, is repeated until two in a row are the same.
+    pub(crate) fn dump<T: PartialEq>(
         &self,
         operation: u16,
         key: &[(u16, Value<'_>)],
         read: impl Fn(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Vec<T>> {
+        let mut previous = None;
         for _ in 0..DUMPS {
-            if let Some(objects) = self.try_dump(operation, key, &read)? {
-                return Ok(objects);
+            let dump = self.dump_once(operation, key, &read)?;
+            if dump.datagrams <= 1 || previous.as_ref() == Some(&dump.objects) {
+                return Ok(dump.objects);
             }
+            previous = Some(dump.objects);
         }
         Err(io::Error::from_raw_os_error(libc::EAGAIN))
     }
 
-    /// `None` if the list changed meanwhile. Reads the dump to its end nevertheless, or
-    /// the next answer would begin with the rest of this one.
-    fn try_dump<T>(
+    fn dump_once<T>(
         &self,
         operation: u16,
         key: &[(u16, Value<'_>)],
         read: &impl Fn(Attributes<'_>) -> Option<T>,
-    ) -> io::Result<Option<Vec<T>>> {
+    ) -> io::Result<Dump<T>> {
         self.send(&request(operation, true, key)?)?;
         let mut buffer = vec![0; BUFFER_BYTES];
-        let mut objects = Some(Vec::new());
+        let (mut objects, mut datagrams) = (Vec::new(), 0);
         loop {
             let bytes = self.receive_whole(&mut buffer)?;
+            let mut has_objects = false;
             for message in Reply::messages(bytes) {
                 match message? {
                     Message::Object(attributes) => {
-                        if let Some(objects) = &mut objects {
-                            objects.extend(read(attributes));
-                        }
+                        has_objects = true;
+                        objects.extend(read(attributes));
                     }
-                    Message::Interrupted => objects = None,
-                    Message::Done { interrupted } => {
-                        return Ok(objects.filter(|_| !interrupted));
+                    Message::Done => {
+                        datagrams += usize::from(has_objects);
+                        return Ok(Dump { objects, datagrams });
                     }
                     Message::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 }
             }
+            datagrams += usize::from(has_objects);
         }
     }
 
@@ -146,6 +151,13 @@ impl RdmaNetlink {
     }
 }
 
+/// What one dump has listed.
+struct Dump<T> {
+    objects: Vec<T>,
+    /// How many datagrams had objects.
+    datagrams: usize,
+}
+
 fn request(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> io::Result<Request> {
     Request::new(operation, dump, key).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
@@ -159,9 +171,7 @@ fn object<T>(
         Some(Message::Object(attributes)) => Ok(read(attributes)),
         Some(Message::Failed(libc::EINVAL | libc::ENODEV)) => Ok(None),
         Some(Message::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
-        Some(Message::Done { .. } | Message::Interrupted) | None => {
-            Err(io::ErrorKind::UnexpectedEof.into())
-        }
+        Some(Message::Done) | None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
@@ -180,11 +190,22 @@ mod tests {
         bytes
     }
 
+    fn length_of_name(mut attributes: Attributes<'_>) -> Option<usize> {
+        Some(attributes.next()?.1.text()?.len())
+    }
+
     /// What `get` reads if the kernel sends these answers, and how many requests it had.
     fn get(answers: &[Vec<u8>]) -> (io::Result<Option<usize>>, usize) {
+        asked(answers, |netlink| {
+            netlink.get(DEVICE_GET, &[], length_of_name)
+        })
+    }
+
+    /// The outcome of `ask` if the kernel sends these answers, and how many requests it had.
+    fn asked<T>(answers: &[Vec<u8>], ask: impl FnOnce(&RdmaNetlink) -> T) -> (T, usize) {
         let (ours, kernel) = socketpair(
             AddressFamily::Unix,
-            SockType::Datagram,
+            SockType::SeqPacket,
             None,
             SockFlag::SOCK_CLOEXEC,
         )
@@ -192,8 +213,7 @@ mod tests {
         for answer in answers {
             send(kernel.as_raw_fd(), answer, MsgFlags::empty()).unwrap();
         }
-        let read = |mut attributes: Attributes<'_>| Some(attributes.next()?.1.text()?.len());
-        let found = RdmaNetlink(ours).get(DEVICE_GET, &[], read);
+        let found = ask(&RdmaNetlink(ours));
         let requested = || recv(kernel.as_raw_fd(), &mut [0; 64], MsgFlags::MSG_DONTWAIT);
         let requests = std::iter::repeat_with(requested).take_while(|got| matches!(got, Ok(1..)));
         (found, requests.count())
@@ -210,6 +230,64 @@ mod tests {
         let large = named(1000);
         let (found, requests) = get(&[large.clone(), large]);
         assert_eq!((found.unwrap(), requests), (Some(1000), 2));
+    }
+
+    /// A datagram of a dump: objects with names of these lengths.
+    fn part(lengths: &[u16]) -> Vec<u8> {
+        lengths.iter().flat_map(|length| named(*length)).collect()
+    }
+
+    fn end() -> Vec<u8> {
+        let mut bytes = 20_u32.to_ne_bytes().to_vec();
+        bytes.extend(3_u16.to_ne_bytes());
+        bytes.resize(20, 0);
+        bytes
+    }
+
+    /// What `dump` reads of datagrams with these objects, no object being the end of a dump, and
+    /// how many requests it had.
+    fn dump(datagrams: &[&[u16]]) -> (io::Result<Vec<usize>>, usize) {
+        let answers = datagrams.iter().map(|lengths| match lengths {
+            [] => end(),
+            lengths => part(lengths),
+        });
+        let ask = |netlink: &RdmaNetlink| netlink.dump(DEVICE_GET, &[], length_of_name);
+        asked(&answers.collect::<Vec<_>>(), ask)
+    }
+
+    #[test]
+    fn a_dump_in_one_datagram_is_complete() {
+        let (found, requests) = dump(&[&[4, 8, 12], &[]]);
+        assert_eq!((found.unwrap(), requests), (vec![4, 8, 12], 1));
+        let (found, requests) = dump(&[&[]]);
+        assert_eq!((found.unwrap(), requests), (vec![], 1));
+    }
+
+    /// The kernel continues at a position: the second datagram lacks an object if one of the first
+    /// is removed in between.
+    #[test]
+    fn a_dump_in_several_datagrams_is_repeated_until_it_is_the_same() {
+        let lost: [&[u16]; 3] = [&[4, 8], &[16], &[]];
+        let (whole, shifted): ([&[u16]; 3], [&[u16]; 3]) =
+            ([&[8, 12], &[16], &[]], [&[8], &[12, 16], &[]]);
+        let (found, requests) = dump(&[lost, whole, shifted].concat());
+        assert_eq!((found.unwrap(), requests), (vec![8, 12, 16], 3));
+    }
+
+    #[test]
+    fn a_dump_that_becomes_one_datagram_is_not_repeated() {
+        let (found, requests) = dump(&[&[4, 8], &[16], &[], &[8, 12], &[]]);
+        assert_eq!((found.unwrap(), requests), (vec![8, 12], 2));
+    }
+
+    #[test]
+    fn a_list_that_never_stops_changing_is_an_error() {
+        let lengths: Vec<[u16; 1]> = (1..=8).map(|length| [length * 4]).collect();
+        let one: &[u16] = &[4];
+        let dumps = lengths.iter().flat_map(|other| [one, other, &[]]);
+        let (found, requests) = dump(&dumps.collect::<Vec<_>>());
+        assert_eq!(found.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
+        assert_eq!(requests, DUMPS);
     }
 
     #[test]

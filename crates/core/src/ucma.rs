@@ -27,6 +27,7 @@ pub(crate) use channel_file::ChannelFile;
 pub(crate) use frame::Frame;
 use frame::Layout;
 pub use kernel::KernelFile;
+pub(crate) use node::UDEV_TIME;
 pub(crate) use readiness::Unopened;
 
 /// The file behind an [`EventChannel`](crate::EventChannel): the kernel's

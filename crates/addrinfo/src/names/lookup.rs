@@ -36,7 +36,7 @@ impl LookupLimits {
         let left = until.saturating_duration_since(Instant::now());
         answered.recv_timeout(left).map_err(|error| match error {
             RecvTimeoutError::Timeout => Error::LookupDeadline,
-            RecvTimeoutError::Disconnected => Error::LookupDied,
+            RecvTimeoutError::Disconnected => Error::LookupPanicked,
         })
     }
 }

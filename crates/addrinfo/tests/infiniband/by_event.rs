@@ -267,7 +267,7 @@ fn a_resolver_that_panics_leaves_an_event_and_an_error() {
         let event = next(&channel);
         assert_eq!(event.kind(), EventKind::AddrInfoError);
         assert_eq!(event.status(), -libc::EIO);
-        assert_eq!(resolution.unwrap().take(), Err(Error::LookupDied));
+        assert_eq!(resolution.unwrap().take(), Err(Error::LookupPanicked));
     }
 }
 

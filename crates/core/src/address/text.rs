@@ -141,8 +141,9 @@ impl FromStr for CmAddr {
     type Err = ParseAddrError;
 
     /// Reads an IP address with a port (`10.1.0.7:7471`, `[fd00::7]:7471`,
-    /// `[fe80::7%2]:7471` with a scope by number) or an [`IbAddr`] with any of its
-    /// parts: a GID alone is rather an IPv6 address whose port was forgotten.
+    /// `[fe80::7%2]:7471` with a scope by number, not by the name of an interface) or an
+    /// [`IbAddr`] with any of its parts: a GID alone is rather an IPv6 address whose port was
+    /// forgotten.
     fn from_str(text: &str) -> Result<Self, ParseAddrError> {
         let ip = text.parse::<SocketAddr>().map(Self::from).ok();
         let native = || read(text).filter(|_| text.contains('/'));

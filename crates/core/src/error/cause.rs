@@ -128,14 +128,17 @@ fn bind_cause(address: &CmAddr, errno: i32) -> Option<&'static str> {
             "no network interface here has this address, or no ephemeral port is left"
         }
         libc::EADDRNOTAVAIL => {
-            "no network interface here has this address, or a wildcard address on one side \
-             shares its port"
+            "no network interface here has this address, or another id shares its port and one of \
+             the two has a wildcard address"
         }
         libc::EADDRINUSE => "another id has this address and port",
         libc::ENODEV if is_infiniband(address) => NO_GID,
         libc::EPROTONOSUPPORT => WRONG_SERVICE,
         libc::ENODEV if address.is_link_local() => WRONG_SCOPE,
-        libc::ENODEV => "the address is this machine's, but no RDMA device serves it",
+        libc::ENODEV => {
+            "the address is this machine's, but no RDMA device serves it; or an earlier bind of \
+             this id was refused, whose network interface the kernel keeps: use a new id"
+        }
         libc::EINVAL if lacks_scope(address) => NO_SCOPE,
         libc::EINVAL => {
             "the id is bound already, or its port space is not for this interface (IPOIB) or \
@@ -178,15 +181,15 @@ fn resolve_cause(
     })
 }
 
+const NO_INTERFACE: &str = "no network interface carries the route, or the destination is a loopback address, which no \
+     RDMA device has, or a native InfiniBand address on a RoCE device";
+
 fn route_cause(errno: i32) -> Option<&'static str> {
     match errno {
         libc::EINVAL => Some(
             "the id has no resolved address, or its route is resolved or being resolved already",
         ),
-        libc::ENODEV => Some(
-            "no network interface carries the route; a loopback destination ends here, because \
-             no RDMA device has a loopback address, and an InfiniBand one on RoCE",
-        ),
+        libc::ENODEV => Some(NO_INTERFACE),
         _ => None,
     }
 }
@@ -195,8 +198,12 @@ fn listen_cause(errno: i32) -> Option<&'static str> {
     match errno {
         libc::EINVAL => Some("the id listens already or has begun to resolve an address"),
         libc::EADDRINUSE => Some(
-            "the port is taken; iWARP listens on the TCP port of the same number too, and each \
-             of several iWARP devices wants it",
+            "the port is taken by another listener or, on iWARP, by a TCP socket: each iWARP device \
+             listens on the TCP port with the same number",
+        ),
+        libc::EADDRNOTAVAIL => Some(
+            "another id shares the port and one of the two has a wildcard address, no ephemeral \
+             port is left for an unbound id, or, on iWARP, this machine no longer has the address",
         ),
         _ => None,
     }
@@ -205,14 +212,20 @@ fn listen_cause(errno: i32) -> Option<&'static str> {
 fn connect_cause(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EINVAL => {
-            "the id's route is not resolved, or it has tried already; on iWARP also: its device \
-             has no queue pair of this number, or not in a state to connect"
+            "the id's route is not resolved, or the id has tried already to connect; on iWARP \
+             also: the device has no queue pair with this number, or the queue pair cannot connect"
         }
         libc::ECONNREFUSED => "no server listens on the port",
         libc::ETIMEDOUT => "the peer did not answer",
         libc::ENETUNREACH => "no route leads there",
         libc::EHOSTUNREACH => "the neighbour does not answer",
-        libc::EADDRINUSE | libc::EADDRNOTAVAIL => "no TCP port is left to connect from",
+        libc::EADDRINUSE => {
+            "a TCP socket already uses this id's source port: use a new id with another port"
+        }
+        libc::EADDRNOTAVAIL => {
+            "TCP already has a connection from this id's source port to the peer, or this machine \
+             no longer has the source address: use a new id"
+        }
         libc::ENOMEM => "out of memory, or more reads and atomics than the device has",
         _ => return None,
     })
@@ -221,8 +234,8 @@ fn connect_cause(errno: i32) -> Option<&'static str> {
 fn accept_cause(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EINVAL => {
-            "the peer has gone, or the id brought no request or has accepted already; on iWARP \
-             also: its device has no queue pair of this number, or not in a state to connect"
+            "the peer has gone, or the id brought no request or was accepted already; on iWARP \
+             also: the device has no queue pair with this number, or the queue pair cannot connect"
         }
         libc::ECONNRESET => "the peer has gone",
         libc::ENOMEM => "out of memory, or more reads and atomics than the device has",
@@ -232,15 +245,15 @@ fn accept_cause(errno: i32) -> Option<&'static str> {
 
 fn establish_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL).then_some(
-        "no response of a peer awaits it: none has come, it was answered already, or this is \
-         iWARP, which needs none",
+        "there is no response of a peer to complete: none has arrived, it was answered already, or \
+         this is iWARP, where the kernel completes the handshake",
     )
 }
 
 fn reject_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL).then_some(
-        "there is nothing to refuse: no request, one that was answered already, or a peer that \
-         has gone",
+        "there is nothing to refuse: the id has no request, the request was answered already, or \
+         the peer has gone",
     )
 }
 
@@ -258,22 +271,23 @@ fn notify_cause(errno: i32) -> Option<&'static str> {
 
 fn attributes_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL)
-        .then_some("the id is attached to no device, or is too early for this state")
+        .then_some("the id is attached to no device, or it is too early for this state")
 }
 
 fn migrate_cause(errno: i32) -> Option<&'static str> {
-    (errno == libc::EINVAL).then_some("the id is not on the channel it is to leave")
+    (errno == libc::EINVAL)
+        .then_some("the id is not on the channel from which it is to be migrated")
 }
 
 fn join_cause(group: &CmAddr, errno: i32) -> Option<&'static str> {
     match errno {
         libc::EINVAL if group.is_unspecified() => Some(
-            "a wildcard asks the subnet administrator for a group, and only InfiniBand has one; \
-             or the id is not for datagrams, attached to no device, or has a route",
+            "a wildcard asks the subnet administrator to choose a group, and only InfiniBand has \
+             one; or the id is not for datagrams, is attached to no device, or has a route",
         ),
         libc::EINVAL => Some(
-            "the id must be for datagrams, attached to a device, and not further than a resolved \
-             address",
+            "the id must be for datagrams and attached to a device, and not further than address \
+             resolution: its route must not be resolved",
         ),
         libc::ENOSYS => Some("iWARP has no multicast"),
         ENOTSUPP => Some("RoCE v2 joins IPv4 groups alone"),
@@ -307,6 +321,8 @@ fn option_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
             "the id must have a resolved address and no route, and one record must be the \
              primary, bidirectional GMP path",
         ),
+        // Of RoCE alone.
+        (Operation::SetIbPath, libc::ENODEV) => Some(NO_INTERFACE),
         _ => None,
     }
 }

@@ -13,16 +13,19 @@ impl IdHandle {
     ///
     /// A wildcard or loopback address binds to no device. For port 0 the kernel chooses
     /// a port from `net.ipv4.ip_local_port_range`. A link-local IPv6 address needs a
-    /// scope id; if that is wrong, the id keeps it and cannot be bound again.
-    /// Source: `rdma_bind_addr(3)`, the kernel's `cma.c`.
+    /// scope id. After a refused bind, use a new id: the kernel keeps the address, which
+    /// [`local_addr`](Self::local_addr) then returns, and its network interface, on which it
+    /// looks for each later address of this id.
+    /// Source: `rdma_bind_addr(3)`, the kernel's `cma.c` and `addr.c`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EADDRNOTAVAIL` for an address
     /// this machine does not have, and for a port in use if one of the two addresses is a
     /// wildcard; `EADDRINUSE` for an address and port in use; `ENODEV` for an address that no RDMA
-    /// device serves, and for a GID of RoCE or iWARP; `EACCES` for a port below 1024 without
-    /// `CAP_NET_BIND_SERVICE`; `EPROTONOSUPPORT` for a service id of another port space; `EINVAL`
-    /// for an id that is bound already, and for a link-local address without a scope id.
+    /// device serves, for a GID of RoCE or iWARP, and after a refused bind of the id; `EACCES` for
+    /// a port below 1024 without `CAP_NET_BIND_SERVICE`; `EPROTONOSUPPORT` for a service id of
+    /// another port space; `EINVAL` for an id that is bound already, and for a link-local address
+    /// without a scope id.
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) for an InfiniBand address with
     /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly).
     #[doc(alias = "rdma_bind_addr")]

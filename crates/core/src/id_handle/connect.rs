@@ -26,10 +26,11 @@ impl IdHandle {
     /// minute (on RoCE 74 to 80 s, on Linux 6.1 98 s or more), for a service after 65 s or
     /// more. Destroying the id ends the attempt at once.
     ///
-    /// On iWARP this call connects TCP, which takes minutes if the peer does not answer,
-    /// and requires the number of an existing queue pair of the id's device. Queries,
-    /// [`disconnect`](Self::disconnect), [`migrate`](crate::CmId::migrate) and other commands of
-    /// the id block meanwhile, those that answer the peer fail. Dropping the id does not block.
+    /// On iWARP this call connects TCP, which takes minutes if the peer does not answer, and
+    /// requires the number of an existing queue pair of the id's device. Meanwhile, commands of the
+    /// id that answer the peer fail, and all others block, such as queries,
+    /// [`disconnect`](Self::disconnect) and [`migrate`](crate::CmId::migrate). Dropping the id does
+    /// not block.
     /// Source: `rdma_connect(3)`, the kernel's `cma.c`, `cm.c` and `iwcm.c`.
     ///
     /// # Errors
@@ -40,7 +41,8 @@ impl IdHandle {
     /// on iWARP if the device does not have the queue pair. `ENOENT` if the port's table lacks the
     /// partition key of the path. On iWARP also TCP's errors, such as
     /// `ECONNREFUSED` and `ETIMEDOUT`, and `EINTR` if a signal handler interrupted TCP's handshake,
-    /// after which the id may try again.
+    /// after which the id may try again. siw connects TCP from the id's own port: `EADDRINUSE`,
+    /// and in rare cases `EADDRNOTAVAIL`, if TCP already uses it; use a new id with another port.
     ///
     /// [`ConnectResponse`]: crate::EventKind::ConnectResponse
     /// [`Established`]: crate::EventKind::Established
@@ -103,12 +105,13 @@ impl IdHandle {
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the peer's response has not been read yet, or another thread
-    /// answers it; [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
+    /// [`Error::InvalidInput`] for the id of a connect request, which [accepts](Self::accept), if
+    /// the peer's response has not been read yet, or another thread answers it;
+    /// [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
         let operation = || Operation::Establish;
-        let id = self.enter()?;
+        let id = self.enter_to_establish()?;
         let request = Accept::ready_to_use(id.kernel_id());
         let send = || id.send(operation, request, &mut NoResponse, Attachment::None);
         id.send_message(operation, false, send)
@@ -186,6 +189,17 @@ impl IdHandle {
         let request = Notify::new(id.kernel_id(), event);
         let operation = Operation::Notify(what);
         id.send(|| operation, request, &mut NoResponse, Attachment::None)
+    }
+
+    /// Fails on the id of a connect request: the kernel would accept a datagram peer's request
+    /// without a queue pair, and reject any other.
+    pub(crate) fn enter_to_establish(&self) -> Result<InFlight> {
+        let id = self.enter()?;
+        if id.is_child() {
+            let reason = "only the connecting side establishes: accept the request";
+            return Err(Error::invalid(Operation::Establish, reason));
+        }
+        Ok(id)
     }
 
     /// Fails early while a message of this id is unanswered or in flight.

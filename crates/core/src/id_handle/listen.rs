@@ -25,11 +25,13 @@ impl IdHandle {
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EINVAL` for an id that
     /// listens already or has begun to resolve an address, `EADDRINUSE` if the port is
-    /// in use, on iWARP also by a TCP listener.
+    /// in use, on iWARP also by a TCP listener, `EADDRNOTAVAIL` if another id
+    /// [shares](Self::set_reuse_addr) the port and one of the two has a wildcard address, if no
+    /// port is left for an unbound id, and on iWARP if this machine no longer has the address.
     #[doc(alias = "rdma_listen")]
     pub fn listen(&self, backlog: u32) -> Result<()> {
         let id = self.enter()?;
-        // The kernel reads an int, and takes numbers out of its range as the maximum.
+        // The kernel takes numbers out of its range as the maximum.
         let request = Listen::new(id.kernel_id(), backlog);
         let operation = Operation::Listen;
         // Before a request can arrive.

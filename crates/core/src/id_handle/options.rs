@@ -78,7 +78,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] without a record. [`Error::Command`]: `EINVAL` for an id
-    /// whose address is not resolved or whose route is, and if no record has the flags.
+    /// whose address is not resolved or whose route is, and if no record has the flags;
+    /// `ENODEV` on RoCE if no network interface carries the route.
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
     #[doc(alias = "rdma_set_option")]
     pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {

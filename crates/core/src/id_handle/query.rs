@@ -63,7 +63,8 @@ impl IdHandle {
         Ok(self.enter()?.state().channel().device_lookup())
     }
 
-    /// The local address; `None` before the id is bound or resolved.
+    /// The local address; `None` before the id is bound or resolved. After a refused
+    /// [`bind`](Self::bind) it is the refused address.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).

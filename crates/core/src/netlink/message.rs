@@ -6,7 +6,6 @@ use std::io;
 const HEADER_BYTES: usize = 16;
 const NLM_F_REQUEST: u16 = 0x001;
 const NLM_F_DUMP: u16 = 0x300;
-const NLM_F_DUMP_INTR: u16 = 0x010;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `RDMA_NL_NLDEV`, in the upper bits of a message's type.
@@ -85,12 +84,7 @@ pub(super) enum Message<'a> {
     /// An object's attributes.
     Object(Attributes<'a>),
     /// The end of a dump.
-    Done {
-        /// Whether the list changed while it was being dumped.
-        interrupted: bool,
-    },
-    /// An object of a list that changed while it was being dumped.
-    Interrupted,
+    Done,
     /// The request failed with this errno, positive.
     Failed(i32),
 }
@@ -107,18 +101,15 @@ impl<'a> Reply<'a> {
     fn take(&mut self) -> Option<Message<'a>> {
         let length = read_u32(self.0, 0)? as usize;
         let kind = read_u16(self.0, 4)?;
-        let flags = read_u16(self.0, 6)?;
         let payload = self.0.get(HEADER_BYTES..length)?;
         self.0 = self.0.get(aligned(length)..).unwrap_or_default();
-        let interrupted = flags & NLM_F_DUMP_INTR != 0;
         Some(match kind {
             // Both carry an error number, negative; a dump that fails says so
             // only in its end.
             NLMSG_DONE | NLMSG_ERROR => match read_i32(payload, 0)? {
                 errno if errno < 0 => Message::Failed(errno.wrapping_neg()),
-                _ => Message::Done { interrupted },
+                _ => Message::Done,
             },
-            _ if interrupted => Message::Interrupted,
             _ => Message::Object(Attributes(payload)),
         })
     }
@@ -253,10 +244,7 @@ mod tests {
         let (kind, state) = next();
         assert_eq!((kind, state.u8(), state.u32()), (12, Some(4), None));
         assert!(attributes.next().is_none());
-        assert!(matches!(
-            reply.next(),
-            Some(Ok(Message::Done { interrupted: false }))
-        ));
+        assert!(matches!(reply.next(), Some(Ok(Message::Done))));
         assert!(reply.next().is_none());
     }
 
@@ -275,16 +263,6 @@ mod tests {
         assert!(matches!(
             Reply::messages(&bytes).next(),
             Some(Ok(Message::Failed(libc::EINVAL)))
-        ));
-    }
-
-    #[test]
-    fn a_dump_of_a_list_that_changed_is_known() {
-        let mut bytes = message(NLDEV | 1, &attribute(1, &7_u32.to_ne_bytes()));
-        bytes[6..8].copy_from_slice(&NLM_F_DUMP_INTR.to_ne_bytes());
-        assert!(matches!(
-            Reply::messages(&bytes).next(),
-            Some(Ok(Message::Interrupted))
         ));
     }
 

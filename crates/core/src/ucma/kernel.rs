@@ -37,13 +37,19 @@ pub struct KernelFile {
 impl KernelFile {
     /// Opens the kernel's device node. If the node is missing, this asks the kernel
     /// for the device by RDMA netlink (Linux 5.3 or newer), which loads the module
-    /// `rdma_ucm`, and waits up to five seconds for udev to create the node.
+    /// `rdma_ucm`, and waits up to five seconds for udev to create the node, see
+    /// [`ChannelOptions::device_node_timeout`](crate::ChannelOptions::device_node_timeout).
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the node or the
     /// permission is missing.
     pub fn open() -> Result<Self> {
-        Self::open_at(NODE)
+        Self::open_within(node::UDEV_TIME)
+    }
+
+    /// As [`open`](Self::open), with another time to wait for the node.
+    pub(crate) fn open_within(timeout: Duration) -> Result<Self> {
+        Self::open_at(NODE, timeout)
     }
 
     /// One `write(2)`: the kernel takes a command whole or not at all.
@@ -100,8 +106,9 @@ impl KernelFile {
         self.readiness.wait(ucma, None, left).map(Some)
     }
 
-    fn open_at(node: &CStr) -> Result<Self> {
-        let ucma = node::open(node).map_err(|error| Error::open(node::path(node), &error))?;
+    fn open_at(node: &CStr, timeout: Duration) -> Result<Self> {
+        let ucma =
+            node::open(node, timeout).map_err(|error| Error::open(node::path(node), &error))?;
         Ok(Self {
             ucma,
             readiness: Readiness::default(),
@@ -189,7 +196,7 @@ mod tests {
         let node = folder.path().join(name);
         nix::unistd::mkfifo(&node, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
         let node = CString::new(node.into_os_string().into_vec()).unwrap();
-        KernelFile::open_at(&node).unwrap()
+        KernelFile::open_at(&node, Duration::ZERO).unwrap()
     }
 
     fn read_back(ucma: &KernelFile) -> Vec<u8> {
@@ -292,7 +299,8 @@ mod tests {
 
     #[test]
     fn the_error_for_a_missing_node_names_it() {
-        let error = KernelFile::open_at(c"/nonexistent/rdma_cm").unwrap_err();
+        let missing = KernelFile::open_at(c"/nonexistent/rdma_cm", Duration::ZERO);
+        let error = missing.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         let words = error.to_string();
         assert!(words.starts_with("open /nonexistent/rdma_cm: ENOENT: the module "));

@@ -21,16 +21,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::stat::{Mode, major, minor};
 
+use crate::deadline::Deadline;
 use crate::netlink::{CHARDEV_GET, RdmaNetlink, Value, attribute};
 
-/// How long to wait for udev to create the node: as long as rdma-core.
-const UDEV_TIME: Duration = Duration::from_secs(5);
+/// How long to wait by default for udev to create the node: as long as rdma-core.
+pub(crate) const UDEV_TIME: Duration = Duration::from_secs(5);
 
 /// Opens the node. If it is missing, asks the kernel for the device's number, which loads
-/// the module, and waits for the node.
-pub(super) fn open(node: &CStr) -> io::Result<File> {
-    let until = || Instant::now() + UDEV_TIME;
-    open_now(node).or_else(|error| wait_if_missing(path(node), error, by_netlink, until))
+/// the module, and waits this long for the node.
+pub(super) fn open(node: &CStr, timeout: Duration) -> io::Result<File> {
+    open_now(node).or_else(|error| wait_if_missing(path(node), error, by_netlink, timeout))
 }
 
 /// The path of the node.
@@ -43,13 +43,16 @@ fn wait_if_missing(
     node: &Path,
     error: io::Error,
     number: impl FnOnce() -> io::Result<Option<u64>>,
-    until: impl FnOnce() -> Instant,
+    timeout: Duration,
 ) -> io::Result<File> {
     if !is_missing(&error) {
         return Err(error);
     }
     match number() {
-        Ok(Some(number)) => AwaitedNode::new(node, number).wait(until()),
+        Ok(Some(number)) => {
+            let until = Deadline::After(timeout).until(Instant::now());
+            AwaitedNode::new(node, number).wait(until)
+        }
         // The kernel has no such device.
         Ok(None) | Err(_) => Err(error),
     }
@@ -100,7 +103,7 @@ impl AwaitedNode {
 
     /// Tries to open the node at once, and after each change in the folders. Watches them before
     /// it tries, so that it misses no change.
-    fn wait(&self, until: Instant) -> io::Result<File> {
+    fn wait(&self, until: Option<Instant>) -> io::Result<File> {
         // Mostly it exists, and needs no descriptor to wait.
         let [missing, _] = match self.open_any() {
             Ok(file) => return Ok(file),
@@ -141,25 +144,37 @@ impl AwaitedNode {
     }
 }
 
-/// Watches the folder of `path`, or the nearest ancestor that exists.
+/// Watches the folder of `path`, or the nearest ancestor that exists. Looks for it until it is the
+/// same twice: a nearer one may have been created before this one was watched.
 fn watch(changes: &Inotify, path: &Path) -> io::Result<()> {
+    let mut watched = watch_nearest(changes, path)?;
+    loop {
+        let nearest = watch_nearest(changes, path)?;
+        if nearest == watched {
+            return Ok(());
+        }
+        watched = nearest;
+    }
+}
+
+fn watch_nearest<'path>(changes: &Inotify, path: &'path Path) -> io::Result<Option<&'path Path>> {
     let made = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_ATTRIB;
     for folder in path.ancestors().skip(1) {
         match changes.add_watch(folder, made) {
             Err(Errno::ENOENT) => {}
-            answer => return answer.map(drop).map_err(io::Error::from),
+            answer => return answer.map(|_| Some(folder)).map_err(io::Error::from),
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Returns `false` if nothing changed until then.
-fn wait_for(changes: &Inotify, until: Instant) -> io::Result<bool> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() {
+fn wait_for(changes: &Inotify, until: Option<Instant>) -> io::Result<bool> {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    if left.is_some_and(|left| left.is_zero()) {
         return Ok(false);
     }
-    let milliseconds = i32::try_from(left.as_millis().saturating_add(1)).unwrap_or(i32::MAX);
+    let milliseconds = left.map_or(u128::MAX, |left| left.as_millis().saturating_add(1));
     let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
     match poll(
         &mut [PollFd::new(changes.as_fd(), PollFlags::POLLIN)],
@@ -188,23 +203,21 @@ mod tests {
     fn open_or_wait(
         node: &Path,
         number: impl FnOnce() -> io::Result<Option<u64>>,
-        until: Instant,
+        timeout: Duration,
     ) -> io::Result<File> {
-        open_now(node).or_else(|error| wait_if_missing(node, error, number, || until))
+        open_now(node).or_else(|error| wait_if_missing(node, error, number, timeout))
     }
 
     fn null_number() -> u64 {
         fs::metadata(NULL).unwrap().rdev()
     }
 
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
+    const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn an_existing_node_is_opened_without_netlink() {
         let number = || unreachable!("the node exists");
-        open_or_wait(Path::new(NULL), number, soon()).unwrap();
+        open_or_wait(Path::new(NULL), number, MINUTE).unwrap();
     }
 
     #[test]
@@ -216,7 +229,7 @@ mod tests {
             symlink(NULL, &node)?;
             Ok(Some(null_number()))
         };
-        open_or_wait(&node, make, soon()).unwrap();
+        open_or_wait(&node, make, MINUTE).unwrap();
     }
 
     #[test]
@@ -224,13 +237,15 @@ mod tests {
         let folder = TempDir::new().unwrap();
         for round in 0..50 {
             let node = folder.path().join(format!("{round}/rdma_cm"));
+            let begun = Instant::now();
             thread::scope(|scope| {
                 let opened =
-                    scope.spawn(|| open_or_wait(&node, || Ok(Some(null_number())), soon()));
+                    scope.spawn(|| open_or_wait(&node, || Ok(Some(null_number())), MINUTE));
                 fs::create_dir(node.parent().unwrap()).unwrap();
                 symlink(NULL, &node).unwrap();
                 opened.join().unwrap().unwrap();
             });
+            assert!(begun.elapsed() < MINUTE, "a change was missed");
         }
     }
 
@@ -243,7 +258,7 @@ mod tests {
             Ok(Some(null_number()))
         };
         thread::scope(|scope| {
-            let opened = scope.spawn(|| open_or_wait(&node, make, soon()));
+            let opened = scope.spawn(|| open_or_wait(&node, make, MINUTE));
             while !node.exists() {
                 thread::yield_now();
             }
@@ -260,9 +275,9 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let node = folder.path().join("rdma_cm");
         let unsupported = || Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-        let error = open_or_wait(&node, unsupported, soon()).unwrap_err();
+        let error = open_or_wait(&node, unsupported, MINUTE).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-        let error = open_or_wait(&node, || Ok(None), soon()).unwrap_err();
+        let error = open_or_wait(&node, || Ok(None), MINUTE).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     }
 
@@ -272,8 +287,12 @@ mod tests {
         let node = folder.path().join("rdma_cm");
         // A number that no device has.
         let number = || Ok(Some(nix::sys::stat::makedev(4095, 77)));
-        let at_once = Instant::now();
-        let error = open_or_wait(&node, number, at_once).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        for timeout in [Duration::ZERO, Duration::from_millis(30)] {
+            let begun = Instant::now();
+            let error = open_or_wait(&node, number, timeout).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+            let took = begun.elapsed();
+            assert!(took >= timeout && took < UDEV_TIME, "{took:?}");
+        }
     }
 }

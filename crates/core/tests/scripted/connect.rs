@@ -240,6 +240,28 @@ fn an_accepted_id_waits_for_the_peer() {
     invalid(child.reject(b""), "has not been read yet");
 }
 
+/// The kernel would accept the request of a datagram peer, without a queue pair, and reject that
+/// of any other.
+#[test]
+fn the_id_of_a_connect_request_does_not_establish() {
+    for port_space in [PortSpace::TCP, PortSpace::UDP] {
+        let fixture = Fixture::new();
+        let _listener = fixture.id(port_space);
+        let child = fixture.child();
+        fixture.ucma.forget();
+        invalid(child.establish(), "only the connecting side");
+        assert!(fixture.sent().is_empty());
+        child.accept(ConnParam::new()).unwrap();
+        let request: Accept = fixture.ucma.only(CommandNumber::ACCEPT);
+        assert_eq!(request.param.valid, 1);
+        let mut event = fixture.ucma.event(EventNumber::ESTABLISHED, 0);
+        event.uid = request.uid;
+        fixture.ucma.report(&event);
+        let _established = fixture.channel.try_next_event().unwrap().unwrap();
+        invalid(child.establish(), "only the connecting side");
+    }
+}
+
 #[test]
 fn connection_parameters_of_a_peer_are_read() {
     let fixture = Fixture::new();

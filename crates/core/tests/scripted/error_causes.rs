@@ -71,6 +71,7 @@ fn errors_of_binding_name_their_cause() {
             (libc::EADDRINUSE, "another id has"),
             (libc::EPROTONOSUPPORT, "port space"),
             (libc::ENODEV, "no RDMA device serves it"),
+            (libc::ENODEV, "an earlier bind of this id was refused"),
             (libc::EINVAL, "bound already"),
             (libc::EACCES, "CAP_NET_BIND_SERVICE"),
         ],
@@ -157,6 +158,10 @@ fn errors_of_resolving_a_route_and_listening_name_their_cause() {
         &[
             (libc::EINVAL, "listens already"),
             (libc::EADDRINUSE, "the port is taken"),
+            (libc::EADDRNOTAVAIL, "has a wildcard address"),
+            (libc::EADDRNOTAVAIL, "no ephemeral port"),
+            (libc::EADDRNOTAVAIL, "no longer has the address"),
+            (libc::EIO, ""),
         ],
     );
 }
@@ -173,8 +178,15 @@ fn errors_of_connecting_and_accepting_name_their_cause() {
             (libc::ETIMEDOUT, "did not answer"),
             (libc::ENETUNREACH, "no route"),
             (libc::EHOSTUNREACH, "the neighbour does not answer"),
-            (libc::EADDRINUSE, "no TCP port"),
-            (libc::EADDRNOTAVAIL, "no TCP port"),
+            (
+                libc::EADDRINUSE,
+                "TCP socket already uses this id's source port",
+            ),
+            (
+                libc::EADDRNOTAVAIL,
+                "from this id's source port to the peer",
+            ),
+            (libc::EADDRNOTAVAIL, "no longer has the source address"),
             (libc::ENOMEM, "out of memory"),
             (libc::EIO, ""),
         ],
@@ -284,7 +296,9 @@ fn errors_of_options_name_their_cause() {
     );
     let primary = late("primary, bidirectional");
     let path = crate::options::path(PathData::USABLE, 1);
-    assert_causes(number, |id| id.set_ib_path(&[path]), &[none, primary]);
+    let route = (libc::ENODEV, "carries the route");
+    let set_path = |id: &CmId| id.set_ib_path(&[path]);
+    assert_causes(number, set_path, &[none, primary, route]);
 }
 
 #[test]

@@ -317,6 +317,9 @@ fn a_call_that_the_library_refuses_changes_nothing() {
     let pair = Pair::new();
     let param = ConnParam::new().retry_count(9);
     invalid(child.with_queue_pair(&pair).accept(param), "at most 7");
+    let response = response(&fixture, NONE);
+    let established = child.with_queue_pair(&pair).establish(&response);
+    invalid(established, "only the connecting side");
     assert!(pair.states().is_empty() && fixture.sent().is_empty());
 }
 
