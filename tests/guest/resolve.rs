@@ -164,7 +164,10 @@ fn loopback_is_explained(site: &Site) {
             id.resolve_route(SECOND)
         });
         let words = refused.unwrap_err().to_string();
-        assert!(words.contains("has a loopback address"), "{words}");
+        assert!(
+            words.contains("a loopback address, which no RDMA device has"),
+            "{words}"
+        );
     }
 }
 

@@ -91,7 +91,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Kills a child process, and those that it has started and that have not ended.
+/// Kills a child process, and those that it has started by now and that have not ended.
 pub(crate) fn kill_with_descendants(child: u32) -> anyhow::Result<()> {
     let parents = parents().context("list processes")?;
     let mut killed = vec![i32::try_from(child)?];
@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn descendants_are_killed_too() {
         let mut shell = Command::new("sh");
-        shell.args(["-c", "sh -c 'echo a; sleep 60; echo b'; echo c"]);
+        // It says so when all of them run.
+        shell.args(["-c", "sh -c 'sleep 60 & echo a; wait; echo b'; echo c"]);
         let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

@@ -151,7 +151,7 @@ fn figures_and_services_do_not_get_there() {
 }
 
 #[test]
-fn every_failure_is_told_apart() {
+fn failures_are_distinguished() {
     for (name, error) in [
         ("nobody.test", NameError::NoName),
         ("empty.test", NameError::NoData),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_is_heard_of_is_not_silent() {
+    async fn a_peer_that_sends_is_not_silent() {
         let began = Instant::now();
         // One completion in 25 seconds, until five minutes have passed.
         let completions = || began.elapsed().min(MINUTE * 5).as_secs() / 25;

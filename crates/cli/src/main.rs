@@ -57,8 +57,11 @@ fn run() -> u8 {
         terminal::print_notice(error_text);
     }
     let printed = print(&outcome.output);
-    if let Err(error) = &printed {
-        terminal::print_notice(&format!("standard output: {error}"));
+    match &printed {
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => terminal::print_notice(&format!("standard output: {error}")),
+        Ok(()) => {}
     }
     u8::from(printed.is_err() || !outcome.success)
 }

@@ -11,8 +11,11 @@ const NODE: &str = "/dev/infiniband/rdma_cm";
 
 fn main() -> ExitCode {
     let trials = vec![
-        trial("the_missing_device_is_told", the_missing_device_is_told),
-        trial("what_to_do_is_told", what_to_do_is_told),
+        trial(
+            "the_missing_device_is_reported",
+            the_missing_device_is_reported,
+        ),
+        trial("advice_is_printed", advice_is_printed),
         trial("the_error_is_one_document", the_error_is_one_document),
         trial("passive_needs_it_too", passive_needs_it_too),
         trial(
@@ -48,17 +51,17 @@ fn complaint(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn the_missing_device_is_told() {
+fn the_missing_device_is_reported() {
     let complaint = complaint(&["resolve", "127.0.0.1", "7471"]);
     let start = format!("rdmacm: open {NODE}: ENOENT");
     assert!(complaint.starts_with(&start), "{complaint}");
 }
 
-fn what_to_do_is_told() {
+fn advice_is_printed() {
     let complaint = complaint(&["resolve", "127.0.0.1", "7471"]);
     // The module that makes the node, or the node that is not passed on.
     let action = if Path::new("/sys/class/misc/rdma_cm").exists() {
-        "start udev, or pass the node into the container"
+        "start it, or pass the node into the container"
     } else {
         "modprobe rdma_ucm"
     };

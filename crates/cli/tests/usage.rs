@@ -327,7 +327,7 @@ fn perf_lists_its_options_tests_and_exit_codes() {
 }
 
 #[test]
-fn what_to_measure_is_the_clients_to_say() {
+fn the_client_chooses_what_to_measure() {
     for option in [
         "--test=send-bw",
         "--size=1",

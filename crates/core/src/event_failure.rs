@@ -20,7 +20,9 @@ impl EventFailure {
         (status != 0 || kind.is_failure()).then_some(Self::new(kind, status))
     }
 
-    pub(crate) fn new(kind: EventKind, status: i32) -> Self {
+    /// A failure, for tests of programs that handle them.
+    #[must_use]
+    pub fn new(kind: EventKind, status: i32) -> Self {
         Self { kind, status }
     }
 

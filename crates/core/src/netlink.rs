@@ -80,54 +80,44 @@ impl RdmaNetlink {
         object(self.receive_whole(&mut buffer)?, read)
     }
 
-    /// Gets every object. The kernel lists the objects of one datagram at one moment. It begins
-    /// the next datagram at a position in its list: if an object before that was removed
-    /// meanwhile, it skips one, and does not say so. So a dump with objects in several datagrams,
-    /// which some dozens of devices need, is repeated until two in a row are the same.
-    pub(crate) fn dump<T: PartialEq>(
+    /// Gets every object.
+    pub(crate) fn dump<T>(
         &self,
         operation: u16,
         key: &[(u16, Value<'_>)],
         read: impl Fn(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Vec<T>> {
-        let mut previous = None;
-        for _ in 0..DUMPS {
-            let dump = self.dump_once(operation, key, &read)?;
-            if dump.datagrams <= 1 || previous.as_ref() == Some(&dump.objects) {
-                return Ok(dump.objects);
-            }
-            previous = Some(dump.objects);
-        }
-        Err(io::Error::from_raw_os_error(libc::EAGAIN))
-    }
-
-    fn dump_once<T>(
-        &self,
-        operation: u16,
-        key: &[(u16, Value<'_>)],
-        read: &impl Fn(Attributes<'_>) -> Option<T>,
-    ) -> io::Result<Dump<T>> {
         self.send(&request(operation, true, key)?)?;
         let mut buffer = vec![0; BUFFER_BYTES];
-        let (mut objects, mut datagrams) = (Vec::new(), 0);
+        let mut objects = Vec::new();
         loop {
             let bytes = self.receive_whole(&mut buffer)?;
-            let mut has_objects = false;
             for message in Reply::messages(bytes) {
                 match message? {
-                    Message::Object(attributes) => {
-                        has_objects = true;
-                        objects.extend(read(attributes));
-                    }
-                    Message::Done => {
-                        datagrams += usize::from(has_objects);
-                        return Ok(Dump { objects, datagrams });
-                    }
+                    Message::Object(attributes) => objects.extend(read(attributes)),
+                    Message::Done => return Ok(objects),
                     Message::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 }
             }
-            datagrams += usize::from(has_objects);
         }
+    }
+
+    /// Gets every device. The kernel sends one in each datagram, and begins the next at a position in
+    /// its list: if a device before that was removed meanwhile, it skips one, and does not say so. So
+    /// devices are listed until two lists in a row are the same.
+    pub(crate) fn devices<T: PartialEq>(
+        &self,
+        read: impl Fn(Attributes<'_>) -> Option<T>,
+    ) -> io::Result<Vec<T>> {
+        let mut previous = None;
+        for _ in 0..DUMPS {
+            let devices = self.dump(DEVICE_GET, &[], &read)?;
+            if devices.is_empty() || previous.as_ref() == Some(&devices) {
+                return Ok(devices);
+            }
+            previous = Some(devices);
+        }
+        Err(io::Error::from_raw_os_error(libc::EAGAIN))
     }
 
     fn send(&self, request: &Request) -> io::Result<()> {
@@ -149,13 +139,6 @@ impl RdmaNetlink {
         self.receive(buffer)?
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
-}
-
-/// What one dump has listed.
-struct Dump<T> {
-    objects: Vec<T>,
-    /// How many datagrams had objects.
-    datagrams: usize,
 }
 
 fn request(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> io::Result<Request> {
@@ -244,48 +227,41 @@ mod tests {
         bytes
     }
 
-    /// What `dump` reads of datagrams with these objects, no object being the end of a dump, and
-    /// how many requests it had.
-    fn dump(datagrams: &[&[u16]]) -> (io::Result<Vec<usize>>, usize) {
+    /// What `devices` reads of datagrams with these devices, none being the end of a dump, and how
+    /// many requests it had.
+    fn devices(datagrams: &[&[u16]]) -> (io::Result<Vec<usize>>, usize) {
         let answers = datagrams.iter().map(|lengths| match lengths {
             [] => end(),
             lengths => part(lengths),
         });
-        let ask = |netlink: &RdmaNetlink| netlink.dump(DEVICE_GET, &[], length_of_name);
+        let ask = |netlink: &RdmaNetlink| netlink.devices(length_of_name);
         asked(&answers.collect::<Vec<_>>(), ask)
     }
 
     #[test]
-    fn a_dump_in_one_datagram_is_complete() {
-        let (found, requests) = dump(&[&[4, 8, 12], &[]]);
-        assert_eq!((found.unwrap(), requests), (vec![4, 8, 12], 1));
-        let (found, requests) = dump(&[&[]]);
+    fn devices_that_do_not_change_are_listed_twice() {
+        let (found, requests) = devices(&[&[4], &[8], &[], &[4], &[8], &[]]);
+        assert_eq!((found.unwrap(), requests), (vec![4, 8], 2));
+        let (found, requests) = devices(&[&[]]);
         assert_eq!((found.unwrap(), requests), (vec![], 1));
     }
 
-    /// The kernel continues at a position: the second datagram lacks an object if one of the first
-    /// is removed in between.
+    /// The kernel continues at a position: the rest of a list lacks a device if an earlier one is
+    /// removed in between.
     #[test]
-    fn a_dump_in_several_datagrams_is_repeated_until_it_is_the_same() {
-        let lost: [&[u16]; 3] = [&[4, 8], &[16], &[]];
-        let (whole, shifted): ([&[u16]; 3], [&[u16]; 3]) =
-            ([&[8, 12], &[16], &[]], [&[8], &[12, 16], &[]]);
-        let (found, requests) = dump(&[lost, whole, shifted].concat());
-        assert_eq!((found.unwrap(), requests), (vec![8, 12, 16], 3));
-    }
-
-    #[test]
-    fn a_dump_that_becomes_one_datagram_is_not_repeated() {
-        let (found, requests) = dump(&[&[4, 8], &[16], &[], &[8, 12], &[]]);
-        assert_eq!((found.unwrap(), requests), (vec![8, 12], 2));
+    fn a_device_that_a_removal_has_hidden_is_found() {
+        let (found, requests) = devices(&[&[4], &[], &[8], &[], &[8], &[]]);
+        assert_eq!((found.unwrap(), requests), (vec![8], 3));
+        let (lost, whole): ([&[u16]; 3], [&[u16]; 3]) = ([&[4], &[12], &[]], [&[8], &[12], &[]]);
+        let (found, requests) = devices(&[lost, whole, whole].concat());
+        assert_eq!((found.unwrap(), requests), (vec![8, 12], 3));
     }
 
     #[test]
     fn a_list_that_never_stops_changing_is_an_error() {
         let lengths: Vec<[u16; 1]> = (1..=8).map(|length| [length * 4]).collect();
-        let one: &[u16] = &[4];
-        let dumps = lengths.iter().flat_map(|other| [one, other, &[]]);
-        let (found, requests) = dump(&dumps.collect::<Vec<_>>());
+        let dumps = lengths.iter().flat_map(|one| [one, &[][..]]);
+        let (found, requests) = devices(&dumps.collect::<Vec<_>>());
         assert_eq!(found.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
         assert_eq!(requests, DUMPS);
     }

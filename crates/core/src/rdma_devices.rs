@@ -9,7 +9,7 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::guid::Guid;
-use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, Value, attribute};
+use crate::netlink::{Attributes, PORT_GET, RdmaNetlink, Value, attribute};
 
 mod id;
 mod infiniband;
@@ -79,7 +79,7 @@ impl RdmaDevice {
     }
 
     fn list_by_netlink() -> io::Result<Vec<Self>> {
-        RdmaNetlink::open()?.dump(DEVICE_GET, &[], Self::read)
+        RdmaNetlink::open()?.devices(Self::read)
     }
 
     fn read(attributes: Attributes<'_>) -> Option<Self> {

@@ -37,7 +37,7 @@ fn a_wildcard_of_each_family_is_unspecified_and_no_other_address_is() {
 }
 
 #[test]
-fn a_loopback_address_is_told_from_others() {
+fn loopback_addresses_are_recognized() {
     for address in [v4("127.0.0.9:7"), v6("::1", 0), ib("::1").into()] {
         assert!(address.is_loopback(), "{address}");
     }

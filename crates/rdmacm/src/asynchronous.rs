@@ -16,20 +16,25 @@
 //!
 //! | future of | if it is dropped before it is ready |
 //! |---|---|
-//! | `accept`, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | nothing is lost: the next call gets what comes |
+//! | `accept` of a listener, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | nothing is lost: the next call gets what comes |
 //! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | nothing was sent, written or mapped |
 //! | `start_send`, `start_read`, `start_write` | nothing was posted, and the memory is freed |
 //! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | the request may be carried out; its memory stays with the queue pair until the device is done with it |
 //! | `flush`, `closed`, `readable`, `writable`, `drive` | nothing happens |
-//! | `connect`, `resolve` and methods that take `self` | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
+//! | `connect`, `resolve`, `accept` and others that make a connection of what they take | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
 //! | `close` of a connection | the connection may be disconnected already |
+//! | `close` of a stream | the stream is closed as if it was dropped |
 //!
 //! # Sharing a node
 //! Do not keep a future that you neither poll nor drop: it may block other futures of its node,
-//! like a lock that is not released, unless a task runs [`Node::drive`]. This does not apply to
-//! tasks that call `poll_` methods, or read and write through the traits of tokio or futures: they
-//! may stop polling at any time. But if only such tasks wait on a node, each event wakes all of
-//! them; if there are many, spawn [`Node::drive`].
+//! like a lock that is not released. While a task runs [`Node::drive`], it blocks only those that
+//! wait for the same: the next request of a listener, a message or room of a connection, or a
+//! handshake within [`NodeOptions::max_handshakes`].
+//!
+//! This does not apply to tasks that call `poll_` methods, that read and write through the traits
+//! of tokio or futures, or that poll `incoming()` as a `Stream`: they may stop polling at any time.
+//! But if only such tasks wait on a node, each event wakes all of them; if there are many, spawn
+//! [`Node::drive`].
 
 #![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 

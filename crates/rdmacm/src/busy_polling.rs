@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_poll_only_if_they_are_told_to() {
+    fn tasks_poll_only_with_the_option() {
         let time = BusyPollTime::default();
         assert_eq!(time.of_thread(), THREAD_BUSY_POLL);
         assert_eq!(time.of_task(), Duration::ZERO);

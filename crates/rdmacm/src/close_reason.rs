@@ -26,6 +26,16 @@ impl CloseReason {
         failed_request: None,
     };
 
+    /// The reason that an event of this kind gives, for tests of programs that handle it.
+    #[must_use]
+    pub fn new(kind: EventKind, failure: Option<EventFailure>) -> Self {
+        Self {
+            kind,
+            failure,
+            failed_request: None,
+        }
+    }
+
     /// What an event says; `None` if the connection stays open. An `ADDR_CHANGE` does not
     /// close it: it uses the old path until that fails.
     pub(crate) fn from_event(event: &Event) -> Option<Self> {
@@ -37,11 +47,7 @@ impl CloseReason {
                 | EventKind::Rejected
                 | EventKind::ConnectError
         );
-        closes.then(|| Self {
-            kind: event.kind(),
-            failure: event.failure(),
-            failed_request: None,
-        })
+        closes.then(|| Self::new(event.kind(), event.failure()))
     }
 
     /// This side disconnects because a request failed, or the same after an event.

@@ -247,6 +247,7 @@ mod tests {
     use rdmacm_addrinfo as addrinfo;
 
     use super::*;
+    use crate::close_reason::CloseReason;
 
     fn failed(cause: Cause) -> Error {
         let address = core::CmAddr::from(([10, 1, 0, 7], 7471));
@@ -341,6 +342,8 @@ mod tests {
     fn a_socket_or_a_connection_is_closed() {
         let kind = EventKind::DeviceRemoval;
         assert!(failed(Cause::SocketClosed(kind)).is_closed());
+        assert!(failed(Cause::QueuePairFailed).is_closed());
+        assert!(failed(Cause::Closed(CloseReason::new(kind, None))).is_closed());
         assert!(!failed(Cause::Stopped).is_closed());
     }
 
@@ -353,6 +356,25 @@ mod tests {
         assert_eq!(kind, io::ErrorKind::ConnectionReset);
     }
 
+    /// The kernel reports all bytes that it could have.
+    #[test]
+    fn the_zeros_behind_a_rejection_are_no_data() {
+        let event = |kind, status| Cause::Event(EventFailure::new(kind, status));
+        let rejected = || event(EventKind::Rejected, 28);
+        let refused = || event(EventKind::Unreachable, 1);
+        for (cause, zeros) in [(rejected(), 148), (refused(), 136)] {
+            let error = failed(cause).with_private_data(&vec![0; zeros]);
+            assert!(error.private_data().is_empty(), "{error}");
+        }
+        for cause in [rejected(), refused()] {
+            let error = failed(cause).with_private_data(&[1, 0]);
+            assert_eq!(error.private_data(), [1, 0]);
+        }
+        // iWARP transmits the length.
+        let reset = event(EventKind::Rejected, -libc::ECONNRESET);
+        assert_eq!(failed(reset).with_private_data(&[0]).private_data(), [0]);
+    }
+
     #[test]
     fn a_cause_has_one_kind() {
         for (cause, kind) in [
@@ -362,6 +384,8 @@ mod tests {
                 io::ErrorKind::TimedOut,
             ),
             (Cause::PeerGone, io::ErrorKind::ConnectionReset),
+            (Cause::QueuePairFailed, io::ErrorKind::ConnectionReset),
+            (Cause::LoopbackAddress, io::ErrorKind::InvalidInput),
             (Cause::NoAddress, io::ErrorKind::InvalidInput),
             (
                 Cause::QueuePair(io::ErrorKind::OutOfMemory.into()),

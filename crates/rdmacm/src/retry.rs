@@ -27,7 +27,8 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt.
+    /// One attempt. On iWARP, an attempt from a port that the kernel has chosen and TCP uses is
+    /// repeated from up to 15 others, which no policy counts.
     #[must_use]
     pub const fn never() -> Self {
         Self::attempts(1)

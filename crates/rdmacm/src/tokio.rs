@@ -73,12 +73,14 @@ impl Watched {
         self.timer.lock()
     }
 
-    /// Wakes the waker once other tasks have run and timers have fired. In a task of its own, whose
-    /// yields tokio does not forget: those of the caller's may be its last ones.
+    /// Wakes the waker once other tasks have run and timers have fired, or the runtime shuts down. In
+    /// a task of its own: tokio forgets the yield of a task that is not polled again, as the
+    /// caller's may be.
     fn wake_after_others(&self, waker: Waker) {
+        let guard = scopeguard::guard(waker, Waker::wake);
         self.runtime.spawn(async move {
             yield_now().await;
-            waker.wake();
+            drop(guard);
         });
     }
 }

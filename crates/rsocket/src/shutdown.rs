@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_the_receiving_direction_tells_nothing() {
+    fn closing_the_receiving_direction_sends_nothing() {
         let mut shutdown = Shutdown::new();
         assert_eq!(shutdown.close(How::Read), None);
         assert!(shutdown.can_write() && !shutdown.can_read());

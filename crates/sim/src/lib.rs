@@ -42,8 +42,8 @@
 //! - InfiniBand adapters have GIDs, and the subnet administrator resolves paths and
 //!   services ([`SubnetAdmin`]).
 //! - Connections exchange the messages of their transport, with the kernel's retransmissions. On
-//!   iWARP, `CONNECT` blocks for the TCP handshake; disconnecting and destroying an id block until
-//!   the peer's answer. While `CONNECT` blocks, other commands on the id are executed at once; the
+//!   iWARP, `CONNECT` blocks for the TCP handshake; disconnecting and destroying an id block while
+//!   the answer to the handshake is awaited. While `CONNECT` blocks, other commands on the id are executed at once; the
 //!   kernel would make them wait.
 //! - A connection over RoCE or InfiniBand takes any number as that of its queue pair. Live
 //!   connections of a host to the same peer need different numbers: one that is used again
@@ -64,9 +64,9 @@
 //! repeats. A listener whose events nobody reads has a full backlog in the end.
 //!
 //! # Time
-//! The clock advances only when two conditions hold: a thread waits for events of a channel, for
-//! anything of a node, or in a command that blocks; and all threads of the process sleep (according
-//! to `/proc/self/task`). It then jumps to what happens next, or to the end of the wait. So no
+//! The clock advances by itself when two conditions hold: a thread waits for events of a channel,
+//! for anything of a node, or in a command that blocks; and all threads of the process sleep
+//! (according to `/proc/self/task`) or compute for long, see below. It then jumps to what happens next, or to the end of the wait. So no
 //! deadline of one thread passes while another thread works or is ready to run. A thread that has
 //! never used the fabric, such as one of another test, stops the clock only until it has computed
 //! for the [idle time](Fabric::set_idle_time), 20 ms during which nothing happened on the fabric;

@@ -30,10 +30,10 @@ use crate::uverbs::{KernelFile, OpenFile, Uverbs, UverbsFile};
 /// once.) Waits on a completion channel or for asynchronous events detect the removal and
 /// [close](Self::close) the context, with all its objects.
 ///
-/// They detect it by a uevent of the kernel. The kernel sends no uevents to a network namespace of
-/// a user namespace other than the initial one (`uevent_net_init`), such as that of a rootless
-/// container. There the removal is not detected, and waits until the program closes the context by
-/// itself.
+/// A removal that waits is detected by a uevent of the kernel. The kernel sends no uevents to a
+/// network namespace of a user namespace other than the initial one (`uevent_net_init`), such as
+/// that of a rootless container. There such a removal is not detected, and waits until the program
+/// closes the context by itself.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);

@@ -143,8 +143,8 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether it takes two moves to RESET until the device does not come back to the send
-    /// requests that it has discarded.
+    /// Whether only a second move to RESET keeps the device from processing the send requests that
+    /// the first one has discarded.
     fn resets_by_two_moves(&self) -> bool {
         false
     }

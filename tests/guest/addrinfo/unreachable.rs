@@ -76,8 +76,5 @@ fn unreachable_entries_have_no_route(site: &Site) {
 #[track_caller]
 fn says_loopback(unreachable: &Unreachable) {
     let words = unreachable.to_string();
-    assert!(
-        words.contains("no RDMA device has a loopback address"),
-        "{words}"
-    );
+    assert!(words.contains("loopback address"), "{words}");
 }

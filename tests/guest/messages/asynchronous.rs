@@ -200,7 +200,7 @@ fn memory_of_a_dropped_future_is_not_touched(site: &Site) {
 
 /// A task that polls need not be woken: the reply comes during the one poll of its future.
 #[case]
-fn a_task_polls_before_it_sleeps_if_it_is_told_to(site: &Site) {
+fn a_task_with_busy_poll_polls_before_it_sleeps(site: &Site) {
     let listener = rdmacm::Listener::options().bind(site.v4(0)).unwrap();
     let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
     thread::scope(|scope| {

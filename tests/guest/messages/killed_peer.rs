@@ -109,7 +109,7 @@ impl Drop for Peer {
 }
 
 /// Receives while the peer is killed.
-fn hears_of_it(connection: &Connection, mut peer: Peer) {
+fn notices_it(connection: &Connection, mut peer: Peer) {
     let received = thread::scope(|scope| {
         let waiting = scope.spawn(|| connection.receive());
         peer.kill();
@@ -118,7 +118,7 @@ fn hears_of_it(connection: &Connection, mut peer: Peer) {
     assert_eq!(end_of(received), EventKind::Disconnected);
 }
 
-async fn a_task_hears_of_it(connection: &rdmacm::tokio::Connection, mut peer: Peer) {
+async fn a_task_notices_it(connection: &rdmacm::tokio::Connection, mut peer: Peer) {
     let (received, ()) = tokio::join!(connection.receive(), async { peer.kill() });
     assert_eq!(end_of(received), EventKind::Disconnected);
 }
@@ -131,7 +131,7 @@ fn the_accepting_side_detects_it(site: &Site) {
     server.set_deadline(PATIENCE);
     assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
     server.send(b"welcome").unwrap();
-    hears_of_it(&server, peer);
+    notices_it(&server, peer);
 }
 
 #[case]
@@ -142,7 +142,7 @@ fn the_connecting_side_detects_it(site: &Site) {
     client.set_deadline(PATIENCE);
     client.send(b"hello").unwrap();
     assert_eq!(*client.receive().unwrap().unwrap(), *b"welcome");
-    hears_of_it(&client, peer);
+    notices_it(&client, peer);
 }
 
 #[case]
@@ -155,7 +155,7 @@ fn the_accepting_side_detects_it_on_tokio(site: &Site) {
         server.set_deadline(PATIENCE);
         assert_eq!(*server.receive().await.unwrap().unwrap(), *b"hello");
         server.send(b"welcome").await.unwrap();
-        a_task_hears_of_it(&server, peer).await;
+        a_task_notices_it(&server, peer).await;
     });
 }
 
@@ -168,7 +168,7 @@ fn the_connecting_side_detects_it_on_tokio(site: &Site) {
         client.set_deadline(PATIENCE);
         client.send(b"hello").await.unwrap();
         assert_eq!(*client.receive().await.unwrap().unwrap(), *b"welcome");
-        a_task_hears_of_it(&client, peer).await;
+        a_task_notices_it(&client, peer).await;
     });
 }
 
@@ -181,7 +181,7 @@ type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, TransferErr
 
 /// While a killed process's memory is freed, and before its kernel disconnects, its
 /// device answers requests with errors.
-fn is_told_of_the_end(site: &Site, doing: Doing) {
+fn the_end_is_reported(site: &Site, doing: Doing) {
     for _ in 0..KILLED {
         let (mut peer, port) = Peer::doing("serves_until_killed", site);
         let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
@@ -217,15 +217,15 @@ fn is_told_of_the_end(site: &Site, doing: Doing) {
 
 #[case]
 fn a_read_reports_the_disconnect_and_not_the_flush(site: &Site) {
-    is_told_of_the_end(site, Connection::read);
+    the_end_is_reported(site, Connection::read);
 }
 
 #[case]
 fn a_write_reports_the_disconnect_and_not_the_flush(site: &Site) {
-    is_told_of_the_end(site, Connection::write);
+    the_end_is_reported(site, Connection::write);
 }
 
 #[case]
 fn a_send_reports_the_disconnect_and_not_the_flush(site: &Site) {
-    is_told_of_the_end(site, |client, message, _| client.send_buffer(message));
+    the_end_is_reported(site, |client, message, _| client.send_buffer(message));
 }

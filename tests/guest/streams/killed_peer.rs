@@ -127,7 +127,7 @@ fn a_writer_is_reset(site: &Site) {
 }
 
 #[case]
-fn poll_tells_of_a_killed_peer(site: &Site) {
+fn poll_reports_a_killed_peer(site: &Site) {
     for options in [
         StreamOptions::new(),
         StreamOptions::new().shared_receives(500),

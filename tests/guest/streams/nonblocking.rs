@@ -85,13 +85,13 @@ pub(super) fn nonblocking(stream: RdmaStream) -> RdmaStream {
 }
 
 #[case]
-fn poll_tells_of_bytes_and_of_the_end(site: &Site) {
+fn poll_reports_bytes_and_the_end(site: &Site) {
     let options = StreamOptions::new();
-    tells_of_bytes_and_of_the_end(site, &options);
-    tells_of_bytes_and_of_the_end(site, &options.shared_receives(500));
+    reports_bytes_and_the_end(site, &options);
+    reports_bytes_and_the_end(site, &options.shared_receives(500));
 }
 
-fn tells_of_bytes_and_of_the_end(site: &Site, options: &StreamOptions) {
+fn reports_bytes_and_the_end(site: &Site, options: &StreamOptions) {
     let Pair { client, server } = Pair::with(site, options, options);
     let server = nonblocking(server);
     for round in 0..10 {
@@ -135,7 +135,7 @@ fn a_writer_waits_for_room_after_an_end(site: &Site) {
 
 /// The end has come with the last bytes, which another stream's call has dispatched.
 #[case]
-fn poll_tells_of_an_end_behind_the_last_bytes(site: &Site) {
+fn poll_reports_an_end_behind_the_last_bytes(site: &Site) {
     let options = StreamOptions::new();
     let listener = RdmaListener::new(Listener::bind(site.v4(0)).unwrap(), options.clone());
     let [(quiet, _other), (stream, peer)] = [(); 2].map(|()| {
@@ -166,13 +166,13 @@ fn poll_tells_of_an_end_behind_the_last_bytes(site: &Site) {
 }
 
 #[case]
-fn poll_tells_of_room(site: &Site) {
+fn poll_reports_room(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
-    tells_of_room(site, &options);
-    tells_of_room(site, &options.shared_receives(500));
+    reports_room(site, &options);
+    reports_room(site, &options.shared_receives(500));
 }
 
-fn tells_of_room(site: &Site, options: &StreamOptions) {
+fn reports_room(site: &Site, options: &StreamOptions) {
     let Pair { client, server } = Pair::with(site, options, options);
     let client = nonblocking(client);
     let mut written = 0;
@@ -184,7 +184,7 @@ fn tells_of_room(site: &Site, options: &StreamOptions) {
 }
 
 #[case]
-fn poll_tells_of_a_lost_peer(site: &Site) {
+fn poll_reports_a_lost_peer(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     (&client).write_all(b"x").unwrap();
     (&server).read_exact(&mut [0]).unwrap();
@@ -199,7 +199,7 @@ fn poll_tells_of_a_lost_peer(site: &Site) {
 
 /// As a client that asks, and then waits for the answer.
 #[case]
-fn a_reply_is_told_though_nobody_has_tried_to_read(site: &Site) {
+fn a_reply_is_reported_though_nobody_has_tried_to_read(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let client = nonblocking(client);
     for round in 0..3 {
@@ -259,7 +259,7 @@ fn a_reservation_that_succeeds_ends_the_wait_for_room(site: &Site) {
 
 /// What a call in one direction handles of the other one is told.
 #[case]
-fn both_directions_are_told(site: &Site) {
+fn poll_reports_both_directions(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
     let Pair { client, server } = Pair::with(site, &options, &options);
     (&client).write_all(b"x").unwrap();

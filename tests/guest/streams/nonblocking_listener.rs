@@ -60,7 +60,7 @@ fn settle(listener: &RdmaListener) {
 }
 
 #[case]
-fn poll_tells_of_peers(site: &Site) {
+fn poll_reports_peers(site: &Site) {
     let listener = listener(site);
     let address = listener.local_addr().unwrap();
     for round in 0..3 {
@@ -95,7 +95,7 @@ fn poll_tells_of_peers(site: &Site) {
 
 /// A reader of the listener's node reads all that comes for the node, and tells the listener.
 #[case]
-fn poll_tells_of_what_another_call_has_read(site: &Site) {
+fn poll_reports_what_another_call_has_read(site: &Site) {
     let listener = listener(site);
     let address = listener.local_addr().unwrap();
     thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn poll_tells_of_what_another_call_has_read(site: &Site) {
 }
 
 #[case]
-fn poll_tells_of_the_end(site: &Site) {
+fn poll_reports_the_end(site: &Site) {
     let listener = listener(site);
     let stop = listener.stop_handle();
     settle(&listener);

@@ -146,7 +146,7 @@ fn a_proxy_copies_in_both_directions(site: &Site) {
 
 /// A task that polls need not be woken: the reply comes during the one poll of its future.
 #[case]
-fn a_task_polls_before_it_sleeps_if_it_is_told_to(site: &Site) {
+fn a_task_with_busy_poll_polls_before_it_sleeps(site: &Site) {
     let listener = rdmacm::RdmaListener::bind(site.v4(0)).unwrap();
     let connector = Connector::new(listener.local_addr().unwrap()).deadline(PATIENCE);
     thread::scope(|scope| {

@@ -54,8 +54,8 @@ const CYCLE: Duration = Duration::from_secs(6);
 const MESSAGE: Duration = Duration::from_micros(2400);
 const CLIENT: Duration = Duration::from_secs(24);
 const WHOLE_TEST: Duration = Duration::from_secs(12_000);
-/// How long a test may take beside that, and a guest to boot.
-const BEGIN: Duration = Duration::from_secs(240);
+/// How long a test may take beside that, as any test, and a guest to boot.
+const BEGIN: Duration = Duration::from_secs(600);
 
 impl SoakArgs {
     fn rounds(&self) -> [Round; 7] {

@@ -265,7 +265,7 @@ fn dns_is_what_happens_anyway() {
 }
 
 #[test]
-fn every_port_that_did_not_tell_is_named() {
+fn every_port_without_an_answer_is_named() {
     let fabric = Fabric::new();
     let ports = ["fe80::a", "fe80::b"].map(|text| Port::new(gid(text)));
     let adapter = ports

@@ -28,8 +28,8 @@ pub(crate) fn open_cause(errno: i32) -> &'static str {
 
 fn missing_cause() -> &'static str {
     if Path::new(MODULE).exists() {
-        "the module is loaded but its device node is missing here: start udev, or pass the \
-         node into the container"
+        "the module is loaded but its device node is missing here: wait longer for udev, start \
+         it, or pass the node into the container"
     } else {
         "the module rdma_ucm is not loaded, and asking for the device did not make the kernel load \
          it: modprobe rdma_ucm"

@@ -13,9 +13,9 @@ impl IdHandle {
     ///
     /// A wildcard or loopback address binds to no device. For port 0 the kernel chooses
     /// a port from `net.ipv4.ip_local_port_range`. A link-local IPv6 address needs a
-    /// scope id. After a refused bind, use a new id: the kernel keeps the address, which
-    /// [`local_addr`](Self::local_addr) then returns, and its network interface, on which it
-    /// looks for each later address of this id.
+    /// scope id. After a refused bind, use a new id: the kernel mostly keeps the address, which
+    /// [`local_addr`](Self::local_addr) then returns, and its network interface, if one has it, on
+    /// which it looks for each later address of this id.
     /// Source: `rdma_bind_addr(3)`, the kernel's `cma.c` and `addr.c`.
     ///
     /// # Errors

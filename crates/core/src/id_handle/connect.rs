@@ -105,8 +105,8 @@ impl IdHandle {
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for the id of a connect request, which [accepts](Self::accept), if
-    /// the peer's response has not been read yet, or another thread answers it;
+    /// [`Error::InvalidInput`] for the id of a connect request (call [`accept`](Self::accept)), as
+    /// long as the peer's response has not been read, and while another thread answers it;
     /// [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {

@@ -64,7 +64,7 @@ impl IdHandle {
     }
 
     /// The local address; `None` before the id is bound or resolved. After a refused
-    /// [`bind`](Self::bind) it is the refused address.
+    /// [`bind`](Self::bind) it is mostly the refused address.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).

@@ -18,9 +18,9 @@ impl IdHandle {
     ///
     /// The kernel chooses the source by its routes, unless one is given or the id is
     /// bound; a bound id ignores a given source. Both kinds of failure, of the call and
-    /// by event, leave the id bound, so another source needs another id. So does a failure to bind
-    /// the id to the source (an error of [`bind`](Self::bind)), although it leaves the id unbound:
-    /// use a new id after a refused bind. The timeout is for the neighbour's answer, in
+    /// by event, leave the id bound, so another source needs another id. It also needs one after a
+    /// failure to bind the id to the source (an error of [`bind`](Self::bind)), which leaves the id
+    /// unbound. The timeout is for the neighbour's answer, in
     /// milliseconds, rounded up; 0 suffices for a neighbour that the kernel knows already.
     /// Source: `rdma_resolve_addr(3)`, the kernel's `cma.c` and `addr.c`.
     ///

@@ -208,7 +208,7 @@ fn what_the_request_has_changed_of_init_is_part_of_rtr() {
 }
 
 #[test]
-fn the_kernel_is_not_asked_what_the_addresses_tell_on_roce() {
+fn addresses_on_roce_spare_a_query() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QueryAddrResponse::new_zeroed();

@@ -13,7 +13,7 @@ use super::race::race;
 use super::{ConnectConfig, ConnectTarget, Routed, SourceAddress, handshake, resolve};
 use crate::attempt::Attempt;
 use crate::connection::Established;
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventLoop, sleep_until, spawn_blocking};
 use crate::queue_pair_factory::QueuePairFactory;
 use crate::stage::Stage;
@@ -21,9 +21,9 @@ use crate::stage::Stage;
 /// How long a lookup may take once addresses are known.
 const NEXT_LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often another id is tried, if TCP uses the port that the kernel chose for the first one: on
+/// How often another id is tried, if TCP uses the port that the kernel chose for the one before: on
 /// iWARP, RDMA and TCP count their ports separately, and `CONNECT` needs the same one of both.
-const MAX_PORTS: u32 = 16;
+const OTHER_PORTS: u32 = 15;
 
 /// All attempts to connect to a peer.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl ConnectAttempts<'_> {
         let whole = Attempt::until(event_loop, config.deadline, self.peer.target());
         let until = whole.until;
         let mut targets = Cow::default();
-        let mut attempts = 0;
+        let (mut attempts, mut other_ports) = (0, 0);
         // The limit of an attempt begins when it starts.
         let start = |target: &ConnectTarget| {
             let mut attempt = whole.at_address(target.destination);
@@ -86,7 +86,6 @@ impl ConnectAttempts<'_> {
         };
         let mut last_error = None;
         loop {
-            attempts += 1;
             let looked_up = self.look_up(&whole, &mut targets).await;
             if let Some(error) = last_error.filter(|_| whole.has_passed()) {
                 return Err(error);
@@ -106,13 +105,14 @@ impl ConnectAttempts<'_> {
             };
             let error = match outcome {
                 Ok(found) => return Ok(found),
-                Err(error) => error.after(attempts, whole.elapsed()),
+                Err(error) => error.after(attempts + other_ports + 1, whole.elapsed()),
             };
-            let is_port_taken = error.stage() == Stage::Connect && error.is_port_taken();
-            if is_port_taken && attempts < MAX_PORTS && !self.has_port(&targets) {
+            if other_ports < OTHER_PORTS && self.needs_another_port(&error, &targets) {
+                other_ports += 1;
                 last_error = Some(error);
                 continue;
             }
+            attempts += 1;
             let Some(pause) = config.retry.pause(attempts, &error) else {
                 return Err(error);
             };
@@ -126,6 +126,11 @@ impl ConnectAttempts<'_> {
             slept.map_err(|error| whole.fail(Stage::Connect, error))?;
             last_error = Some(error);
         }
+    }
+
+    /// Whether TCP uses the source port of an id, which the kernel has chosen.
+    fn needs_another_port(&self, error: &Error, targets: &[ConnectTarget]) -> bool {
+        error.stage() == Stage::Connect && error.is_port_taken() && !self.has_port(targets)
     }
 
     /// Whether the caller chooses the source port.

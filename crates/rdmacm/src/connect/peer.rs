@@ -1,5 +1,6 @@
 //! Whom to connect to.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use rdmacm_addrinfo::{AddrInfo, Unreachable};
@@ -119,6 +120,13 @@ impl Peer {
     }
 }
 
+/// As errors name it: the name with its service, or the address; `a peer` if there are several.
+impl fmt::Display for PeerAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.target().fmt(f)
+    }
+}
+
 impl From<&str> for PeerAddr {
     fn from(text: &str) -> Self {
         Self(Peer::parse(text))
@@ -168,6 +176,12 @@ impl From<&[AddrInfo]> for PeerAddr {
 impl From<&Vec<AddrInfo>> for PeerAddr {
     fn from(found: &Vec<AddrInfo>) -> Self {
         Self(Peer::targets(found))
+    }
+}
+
+impl From<AddrInfo> for PeerAddr {
+    fn from(found: AddrInfo) -> Self {
+        Self::from(&found)
     }
 }
 
@@ -284,7 +298,7 @@ mod tests {
 
     #[test]
     fn errors_name_what_the_caller_named() {
-        let named = |peer: PeerAddr| peer.0.target().to_string();
+        let named = |peer: PeerAddr| peer.to_string();
         assert_eq!(named(("storage-7", 7471).into()), "storage-7:7471");
         assert_eq!(named("nowhere".into()), "nowhere");
         let address = SocketAddr::from(([10, 1, 0, 7], 7471));

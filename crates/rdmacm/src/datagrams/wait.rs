@@ -1,6 +1,5 @@
 //! Waiting for a socket.
 
-use std::io;
 use std::task::Waker;
 
 use rdmacm_core::{EventKind, IdHandle};
@@ -74,8 +73,7 @@ impl Socket {
                     Some(Cause::Request(failed_request(error)))
                 }
                 (Some(Failure::Flushed | Failure::Refused(_)), None) => {
-                    let error = io::Error::other("the queue pair is in the error state");
-                    Some(Cause::QueuePair(error))
+                    Some(Cause::QueuePairFailed)
                 }
                 (None, None) => None,
             };

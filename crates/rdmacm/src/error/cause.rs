@@ -124,6 +124,9 @@ pub enum Cause {
     /// failed over to an interface with another link-layer address.
     #[error("the socket is closed: {0}")]
     SocketClosed(EventKind),
+    /// The queue pair of a datagram socket has failed, which closes the socket.
+    #[error("the queue pair is in the error state")]
+    QueuePairFailed,
     /// A multicast group was lost. The socket stays open without it.
     #[error("the group {group} is lost: {failure}")]
     GroupLost {
@@ -162,9 +165,9 @@ pub enum Cause {
     /// The text is not an address with a port.
     #[error("not an address with a port")]
     InvalidAddress,
-    /// A listener cannot listen on a loopback address: no RDMA device has one, and the kernel would
-    /// take it for the wildcard address and let any host connect.
-    #[error("no RDMA device has a loopback address, and the kernel would listen on all addresses")]
+    /// A listener cannot listen on a loopback address: no RDMA device has one. The kernel would take
+    /// it for the wildcard address: on RoCE and InfiniBand any host could connect, on iWARP none.
+    #[error("no RDMA device has a loopback address")]
     LoopbackAddress,
 }
 

@@ -25,7 +25,8 @@ impl Error {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.0.cause {
-            Cause::Closed(_) | Cause::Request(_) | Cause::SocketClosed(_) => true,
+            Cause::Closed(_) | Cause::Request(_) => true,
+            Cause::SocketClosed(_) | Cause::QueuePairFailed => true,
             #[cfg(feature = "verbs")]
             Cause::Protocol(_) => true,
             Cause::Event(failure) => failure.kind() == EventKind::Disconnected,
@@ -81,9 +82,10 @@ impl Error {
     /// Whether a listener cannot receive connect requests any more, so that waiting for the
     /// next one is of no use: it was stopped, its device was removed, siw has closed the
     /// socket of its address, a thread that waits on the node has other credentials than the
-    /// one that opened it, or the runtime that watches the node was shut down. A listener on a wildcard address reports each closed socket once
-    /// ([`Cause::ListenerSocketClosed`]) and waits for other devices, even if none is left. Other
-    /// errors of [`Listener::accept`](crate::Listener::accept) concern a single wait.
+    /// one that opened it, or the runtime that watches the node was shut down. A listener on a
+    /// wildcard address reports each closed socket once ([`Cause::ListenerSocketClosed`]) and waits
+    /// for other devices, even if none is left. Other errors of
+    /// [`Listener::accept`](crate::Listener::accept) concern a single wait.
     #[must_use]
     pub fn ends_listener(&self) -> bool {
         match &self.0.cause {
@@ -188,7 +190,7 @@ fn is_port_not_available(operation: &Operation) -> bool {
 /// | no listener, or the peer rejected | [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) |
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
-/// | the connection is closed, a request failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
+/// | the connection is closed, a request or the queue pair failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
 /// | the device is gone, or the bond that has the address of a datagram socket has failed over | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |

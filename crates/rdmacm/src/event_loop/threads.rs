@@ -194,7 +194,8 @@ impl EventLoop {
         state.leader != Leader::None && !self.is_in_child()
     }
 
-    fn is_in_child(&self) -> bool {
+    /// Whether this is a forked child of the process that has opened it.
+    pub(crate) fn is_in_child(&self) -> bool {
         std::process::id() != self.process
     }
 

@@ -372,6 +372,7 @@ impl Connection {
         ///
         /// # Errors
         /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`]: something was lost.
+        /// [`Cause::Stopped`]: this side has closed the connection, and the peer did not reply.
         /// [`Cause::Deadline`]: something has not arrived yet, and still may.
         #[doc(alias = "rdma_get_send_comp")]
         pub fn flush(&self) -> Result<()> {

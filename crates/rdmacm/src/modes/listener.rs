@@ -101,8 +101,8 @@ impl Listener {
         ///
         /// # Errors
         /// [`Cause::InvalidAddress`] for a text that is not an address; [`Cause::LoopbackAddress`] for
-        /// an address such as `127.0.0.1`; [`Stage::Listen`] if the kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot
-        /// be opened
+        /// an address such as `127.0.0.1`; [`Stage::Listen`] if the kernel refuses;
+        /// [`Stage::Open`], unless the options have a node, if the device cannot be opened
         blocking {
             /// ([`Node::open`]).
         }

@@ -79,7 +79,8 @@ impl Node {
             ///
             /// # Errors
             /// [`Stage::Open`]: `/dev/infiniband/rdma_cm` cannot be opened, or its descriptor cannot
-            /// be watched.
+            /// be watched. A missing device node is waited for, up to five seconds
+            /// ([`ChannelOptions::device_node_timeout`](rdmacm_core::ChannelOptions::device_node_timeout)).
         }
         pub fn open() -> Result<Self> {
             Self::options().open()
@@ -114,10 +115,11 @@ impl Node {
         /// this is for times when no call waits: it replies to peers that disconnect, and rejects
         /// connect requests beyond a listener's queue.
         awaited {
-            /// If the only tasks that wait use tokio's or futures' read and write traits, every
-            /// event wakes all of them. While the node is driven, or another future waits on it, an
-            /// event wakes only the tasks that it concerns. While the node is driven, a future that
-            /// is neither polled nor dropped blocks no other future.
+            /// If the only tasks that wait use tokio's or futures' read and write traits or poll a
+            /// `Stream`, every event wakes all of them. While the node is driven, or another future
+            /// waits on it, an event wakes only the tasks that it concerns. While the node is
+            /// driven, a future that is neither polled nor dropped blocks no other future but those
+            /// that wait for the same.
             ///
             /// Spawn it as a task of its own, which ends when it is aborted:
             ///

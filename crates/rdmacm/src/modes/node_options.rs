@@ -24,6 +24,12 @@ pub struct NodeOptions {
     pub(super) runtime: RuntimeChoice,
 }
 
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl NodeOptions {
     pub(super) fn new() -> Self {
         Self {

@@ -200,10 +200,10 @@ impl RdmaDatagram {
             ///
             /// # Errors
             /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the datagram is longer than
-            /// [`max_datagram`](Self::max_datagram), or if the address has port 0, is a wildcard,
-            /// broadcast or multicast address, is of the other family, is link-local and the
-            /// socket's is not, or the reverse, or is not the peer of a socket that is
-            /// [connected](Self::connect). [`TimedOut`](io::ErrorKind::TimedOut) if nothing was
+            /// [`max_datagram`](Self::max_datagram); if the address has port 0, is a wildcard,
+            /// broadcast or multicast address, or is of the other family; if only one of the two
+            /// addresses is link-local; or if the socket is [connected](Self::connect) to another
+            /// peer. [`TimedOut`](io::ErrorKind::TimedOut) if nothing was
             /// sent in time. The errors of `sendto(2)` over UDP. Any other error means that the
             /// socket was closed before.
             #[doc(alias = "rsendto")]

@@ -63,8 +63,8 @@ by_mode! {
     both {
         ///
         /// As with TCP, data is in flight when a write returns. The peer writes into memory that
-        /// only this stream uses. There it can overwrite bytes that have arrived and were not read,
-        /// but nothing else of this process.
+        /// only this stream uses. There it can overwrite bytes that have arrived and were not read.
+        /// Of other memory of this process, it can only write to what was [mapped](Self::map).
         ///
         /// If the connection ends although the peer has not closed the stream, a read returns an
         /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that

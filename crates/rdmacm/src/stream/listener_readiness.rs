@@ -32,8 +32,13 @@ pub(super) struct ListenerReadiness {
 
 /// Marks the descriptor, which ends with the listener: a [`StopHandle`](crate::StopHandle) may
 /// keep the waker.
+///
+/// Not in a forked child, which shares the descriptor with its parent.
 #[derive(Debug)]
-struct DescriptorWaker(Weak<Descriptor>);
+struct DescriptorWaker {
+    descriptor: Weak<Descriptor>,
+    event_loop: Weak<EventLoop>,
+}
 
 impl Wake for DescriptorWaker {
     fn wake(self: Arc<Self>) {
@@ -41,16 +46,23 @@ impl Wake for DescriptorWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(descriptor) = self.0.upgrade() {
+        let event_loop = self.event_loop.upgrade();
+        if event_loop.is_some_and(|event_loop| event_loop.is_in_child()) {
+            return;
+        }
+        if let Some(descriptor) = self.descriptor.upgrade() {
             descriptor.set_mark();
         }
     }
 }
 
 impl ListenerReadiness {
-    fn new(event_loop: &EventLoop) -> io::Result<Self> {
+    fn new(event_loop: &Arc<EventLoop>) -> io::Result<Self> {
         let descriptor = Arc::new(Descriptor::new([event_loop.readiness()])?);
-        let waker = Arc::new(DescriptorWaker(Arc::downgrade(&descriptor)));
+        let waker = Arc::new(DescriptorWaker {
+            descriptor: Arc::downgrade(&descriptor),
+            event_loop: Arc::downgrade(event_loop),
+        });
         Ok(Self {
             is_nonblocking: AtomicBool::new(false),
             switching: Mutex::default(),
@@ -135,8 +147,12 @@ impl PendingHandshakes {
         if !readiness.is_nonblocking() {
             return None;
         }
+        // A forked child, whose calls fail, shares the descriptor with its parent.
         let descriptor = &readiness.descriptor;
-        descriptor.clear_mark();
+        let descriptor = (!ids.event_loop().is_in_child()).then_some(descriptor);
+        if let Some(descriptor) = descriptor {
+            descriptor.clear_mark();
+        }
         let failures = ids.event_loop().failures();
         let is_more = ids.event_loop().run_once();
         let key = readiness.key();
@@ -153,7 +169,8 @@ impl PendingHandshakes {
                 .map(|()| None)
                 .map_err(|error| ids.attempt().fail(Stage::Accept, error));
         }
-        if is_more || !matches!(accepted, Ok(None)) {
+        let is_due = is_more || !matches!(accepted, Ok(None));
+        if let Some(descriptor) = descriptor.filter(|_| is_due) {
             descriptor.set_mark();
         }
         Some(accepted)

@@ -234,7 +234,7 @@ fn a_leader_that_leaves_has_read_for_callers_that_do_not_wait() {
 }
 
 #[test]
-fn a_caller_that_does_not_wait_is_told_of_more_than_it_has_read() {
+fn a_caller_that_does_not_wait_is_notified_of_more_than_it_has_read() {
     check(|| {
         let node = Node::of_threads(1);
         (0..MAX_EVENTS).for_each(|_| node.device.post(0));
@@ -295,7 +295,7 @@ fn a_wake_up_hides_no_event() {
 
 /// A reading error may leave what is there.
 #[test]
-fn a_caller_that_does_not_wait_is_told_of_more_after_an_error() {
+fn a_caller_that_does_not_wait_is_notified_of_more_after_an_error() {
     check(|| {
         let node = Node::of_threads(1);
         let other = Arc::clone(&node);

@@ -6,7 +6,7 @@ use std::thread;
 
 use rdmacm::addrinfo::{Directory, Hints};
 use rdmacm::core::{CommandNumber, ConnParam, QueuePair as _, Transport};
-use rdmacm::{Cause, Connector, Error, Listener, QueuePairFactory as _, Stage};
+use rdmacm::{Cause, Connector, Error, Listener, QueuePairFactory as _, RetryPolicy, Stage};
 
 use crate::hosts::{Hosts, PORT, SECOND, Server, assert_text, channel, node};
 
@@ -275,6 +275,15 @@ fn another_source_port_is_tried_if_tcp_uses_the_first_one() {
     let error = connected.unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE), "{error}");
     assert!(error.attempts() == 16 && error.is_retryable(), "{error}");
+    // Which no policy counts.
+    hosts
+        .client
+        .fail_next(CommandNumber::CONNECT, 3, libc::EADDRINUSE);
+    hosts
+        .client
+        .fail_next(CommandNumber::CONNECT, 1, libc::ENOMEM);
+    let connector = hosts.connector(&client).retry(RetryPolicy::attempts(2));
+    drop(connector.connect_with(&hosts.client_pairs).unwrap());
     // One that the caller chooses is the only one.
     let source = (hosts.client.address().unwrap(), 5000);
     let connector = hosts.connector(&client).from_address(source);

@@ -99,7 +99,7 @@ async fn a_stream_of_requests_that_is_kept_holds_up_nobody() {
 
 /// As one in a `select!` whose task waits for something else in another branch.
 #[tokio::test(start_paused = true)]
-async fn a_future_that_is_kept_holds_up_nobody_on_a_driven_node() {
+async fn a_future_that_is_kept_holds_up_no_other_listener_of_a_driven_node() {
     for hosts in Hosts::each() {
         let (server, client) = (node(&hosts.server), node(&hosts.client));
         let listener = listen(&hosts, &server);

@@ -1,6 +1,7 @@
 //! The same on tokio, whose paused clock and that of the fabric move together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use rdmacm::core::Deadline;
 use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
@@ -220,6 +221,7 @@ fn waits_of_one_task_each_lose_no_event() {
                 let connecting: Vec<_> = (0..requests).map(|_| scope.spawn(connect)).collect();
                 // Until all have come.
                 while hosts.server.id_count() < 1 + requests {
+                    assert!(!connecting.iter().any(ScopedJoinHandle::is_finished));
                     std::thread::yield_now();
                 }
                 for _ in 0..requests {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rxe_tells_everything() {
+    fn rxe_reports_all_attributes() {
         let answer = QueryQpResponse::read_from_bytes(&pattern::<128>()).unwrap();
         let attr = from_query(Rxe.queryable_attributes(), answer);
         assert_eq!(attr.ah_attr, answer.destination.into());

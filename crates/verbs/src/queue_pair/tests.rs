@@ -184,7 +184,7 @@ fn a_reset_that_is_refused_changes_nothing() {
     assert!(queue_pair.is_broken());
 }
 
-/// The first one leaves requests in rxe's send queue.
+/// After the first one, rxe would still process the slots of discarded requests.
 #[test]
 fn a_move_that_resets_is_made_twice() {
     for (device, sent) in [(Stub::new(true), 2), (Stub::new(false), 1)] {

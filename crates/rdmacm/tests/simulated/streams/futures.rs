@@ -43,7 +43,7 @@ async fn bytes_arrive_until_the_end() {
 
 /// What was written before has perhaps not arrived.
 #[tokio::test(start_paused = true)]
-async fn closing_tells_of_a_failure() {
+async fn closing_reports_a_failure() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));
     let (_client, mut server) = tasks.connect().await;
     tasks.server.remove_device("rxe0");

@@ -193,7 +193,7 @@ async fn a_stream_that_has_failed_is_ready() {
 
 /// What was written before has perhaps not arrived.
 #[tokio::test(start_paused = true)]
-async fn closing_the_direction_of_writing_tells_of_a_failure() {
+async fn shutting_down_writing_reports_a_failure() {
     for (tasks, device) in Tasks::each().zip(["rxe0", "siw0"]) {
         let (_client, mut server) = tasks.connect().await;
         tasks.server.remove_device(device);
