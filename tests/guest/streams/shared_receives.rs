@@ -121,14 +121,15 @@ fn the_reader_of_each_stream_is_woken(site: &Site) {
     });
 }
 
-/// The peer has no receive request for what this side sends, which fails after one retry.
+/// The peer has no receive request for what this side sends, which fails after six retries: by then
+/// the peer's messages have arrived.
 #[case(needs(AcknowledgedSends), waiting)]
 fn what_has_arrived_is_read_before_a_failure(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let listener = RdmaListener::new(listener, small().shared_receives(64));
     let port = listener.local_addr().unwrap().port();
     let (peer, stream) = thread::scope(|scope| {
-        let param = ConnParam::new().retry_count(1).rnr_retry_count(1);
+        let param = ConnParam::new().retry_count(1).rnr_retry_count(6);
         let peer = scope.spawn(|| Peer::connect_with(site, port, |_| (), param, 0).unwrap());
         let (stream, _) = accept(&listener);
         (peer.join().unwrap(), stream)

@@ -55,9 +55,9 @@ by_mode! {
         ///
         /// It is closed for good when its device is removed, or the bond that has its address fails
         /// over to an interface with another link-layer address ([`Cause::SocketClosed`],
-        /// [`Cause::Device`]), or when a datagram cannot be sent ([`Cause::Request`], and
-        /// [`Cause::QueuePairFailed`] for those that it flushes), as on rxe if the route to its
-        /// destination has gone. An address that is moved otherwise closes nothing.
+        /// [`Cause::Device`]), or when a datagram cannot be sent ([`Cause::Request`], or
+        /// [`Cause::QueuePairFailed`] while only its consequences are known), as on rxe if the route
+        /// to its destination has gone. An address that is moved otherwise closes nothing.
         /// Datagrams that have arrived are received first. A group that is lost
         /// ([`Cause::GroupLost`]) does not close it.
         ///

@@ -69,7 +69,8 @@ impl Node {
             /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always:
             /// then use [`options`](Self::options) with a runtime. The node belongs to this runtime:
             /// tasks of another one may wait on it as well, but once this one has shut down, each
-            /// wait fails with `ECANCELED`.
+            /// wait fails with `ECANCELED`. While tokio's runtime shuts down, a wait with a deadline
+            /// in another one may panic, as tokio's timers do.
             ///
             /// # Panics
             /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls with a
