@@ -118,8 +118,8 @@ impl WaiterQueue {
         self.first.as_ref().map(|(_, waker)| waker)
     }
 
-    /// Those to wake so that one of them looks: the first one that does not go without notice, or all
-    /// callers.
+    /// Those to wake so that one of them looks: the first driver, future or thread; if there is none,
+    /// all callers, of which some may have gone.
     pub(crate) fn next(&self) -> NextWaiters {
         let first = self.first.as_ref();
         let are_callers = first.is_some_and(|(key, _)| *key >= CALLERS);
