@@ -5,6 +5,7 @@ mod cold_start;
 mod functions;
 mod library;
 mod peers;
+mod process;
 mod record;
 mod selection;
 mod strace;

@@ -1,5 +1,6 @@
 //! A workload as the command line names it.
 
+use std::fmt;
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
@@ -38,6 +39,12 @@ impl Task {
         let Target { address, port } = self.target;
         command.args([&self.workload, &address.to_string(), &port.to_string()]);
         command.arg(self.count.to_string());
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.workload, self.target.address)
     }
 }
 

@@ -44,7 +44,7 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
     let out = format!("--callgrind-out-file={}", file.display());
     let command = [&COMMAND[..], &[&out]].concat();
     let tasks: Vec<_> = selected.iter().map(|(_, task)| task.clone()).collect();
-    let measured = library::measured(library.work(&command, &tasks), tasks.len())?;
+    let measured = library::measured(library.work(&command, &tasks), &tasks)?;
     for (index, ((selected, _), measured)) in selected.iter().zip(measured).enumerate() {
         let path = file.with_extension((index + 1).to_string());
         let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use rdmacm_init::bench::Value;
 
 use crate::run::callgrind;
 use crate::run::library::Library;
+use crate::run::process;
 use crate::run::record;
 use crate::run::selection::Selected;
 
@@ -19,7 +20,7 @@ pub(crate) fn time(selected: &Selected<'_>, library: &Library, round: u32) -> an
         return Ok(());
     };
     let start = Instant::now();
-    succeed(command)?;
+    process::run(command, |_| ())?;
     let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     record::print(library, selected, Value::ProcessTime { round, nanoseconds });
     Ok(())
@@ -40,7 +41,7 @@ fn count_instructions(selected: &Selected<'_>, library: &Library) -> anyhow::Res
     let Some(command) = command(selected, library, &under) else {
         return Ok(());
     };
-    succeed(command)?;
+    process::run(command, |_| ())?;
     let value = Value::Instructions {
         operations: 1,
         instructions: callgrind::sum(&fs::read_to_string(file).context("read the counts")?)?,
@@ -59,16 +60,4 @@ fn command(selected: &Selected<'_>, library: &Library, under: &[&str]) -> Option
     let mut command = Command::new(words.next()?);
     command.args(words);
     Some(command)
-}
-
-fn succeed(mut command: Command) -> anyhow::Result<()> {
-    let output = command.output().context("start a process")?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        output.status,
-        stderr.trim()
-    );
-    Ok(())
 }

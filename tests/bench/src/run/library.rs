@@ -8,10 +8,8 @@ use anyhow::{Context as _, ensure};
 use rdmacm_init::bench::Measured;
 
 use crate::plan::Measure;
+use crate::run::process;
 use crate::task::Task;
-
-/// How long a process may take, in seconds.
-const TIMEOUT: &str = "300";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -102,11 +100,7 @@ impl Library {
     /// The command that does these tasks; `under` starts a program that watches it.
     pub(crate) fn work(&self, under: &[&str], tasks: &[Task]) -> Command {
         let mut command = many_files();
-        command
-            .args(["timeout", TIMEOUT])
-            .args(under)
-            .arg(&self.program)
-            .arg("work");
+        command.args(under).arg(&self.program).arg("work");
         for task in tasks {
             task.add_to(&mut command);
         }
@@ -121,25 +115,22 @@ fn many_files() -> Command {
     command
 }
 
-/// Runs a command that does tasks, and returns what it has measured of itself.
-pub(crate) fn measured(mut command: Command, tasks: usize) -> anyhow::Result<Vec<Measured>> {
-    let output = command.output().context("start a workload")?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
+/// Runs a command that does these tasks, and returns what it has measured of itself.
+pub(crate) fn measured(command: Command, tasks: &[Task]) -> anyhow::Result<Vec<Measured>> {
+    let mut lines = Vec::new();
+    let done = process::run(command, |line| lines.push(line.to_owned()));
+    done.with_context(|| match tasks.get(lines.len()) {
+        Some(task) => task.to_string(),
+        None => "after the last workload".to_owned(),
+    })?;
     ensure!(
-        output.status.success(),
-        "{}: {}",
-        output.status,
-        stderr.trim()
+        lines.len() == tasks.len(),
+        "{} results of {}",
+        lines.len(),
+        tasks.len()
     );
-    let lines = output.stdout.split(|byte| *byte == b'\n');
     let measured = lines
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).context("what a workload printed"))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    ensure!(
-        measured.len() == tasks,
-        "{} results of {tasks}",
-        measured.len()
-    );
-    Ok(measured)
+        .iter()
+        .map(|line| serde_json::from_str(line).context("what a workload printed"));
+    measured.collect()
 }

@@ -38,7 +38,7 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
     let path = file.path().to_str().context("a path in UTF-8")?;
     let command = [&COMMAND[..], &[path]].concat();
     let tasks: Vec<_> = selected.iter().map(|(_, task)| task.clone()).collect();
-    let measured = library::measured(library.work(&command, &tasks), tasks.len())?;
+    let measured = library::measured(library.work(&command, &tasks), &tasks)?;
     let output = fs::read(file.path()).context("read the output of strace")?;
     let calls = calls(&String::from_utf8_lossy(&output));
     ensure!(

@@ -43,8 +43,9 @@ fn time(
     let Some(task) = selected.task(library, peers)? else {
         return Ok(());
     };
-    let command = library.work(&[], &[task]);
-    for measured in library::measured(command, 1)? {
+    let tasks = [task];
+    let command = library.work(&[], &tasks);
+    for measured in library::measured(command, &tasks)? {
         record::print(library, selected, Value::Time { round, measured });
     }
     Ok(())

@@ -1,0 +1,120 @@
+//! Processes that are not waited for without a limit.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// How long a process may take for its next line of output. A workload takes seconds under callgrind
+/// on an emulated machine, and many times that if the machine is busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs a command, and passes each line that it prints to `line`. Fails if the command does, and if
+/// its next line, or its end, does not come within a time: then all that it has started is killed.
+pub(crate) fn run(command: Command, line: impl FnMut(&str)) -> anyhow::Result<()> {
+    run_within(PATIENCE, command, line)
+}
+
+fn run_within(
+    patience: Duration,
+    mut command: Command,
+    mut line: impl FnMut(&str),
+) -> anyhow::Result<()> {
+    let errors = tempfile::tempfile().context("make a file")?;
+    let stderr = errors.try_clone().context("open a file again")?;
+    let process = command
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        .spawn();
+    let mut process = process.context("start a process")?;
+    let stdout = process.stdout.take().context("a process's output")?;
+    let (sender, printed) = mpsc::channel();
+    thread::spawn(move || {
+        let mut lines = BufReader::new(stdout).lines();
+        lines.try_for_each(|line| sender.send(line))
+    });
+    loop {
+        match printed.recv_timeout(patience) {
+            Ok(Ok(printed)) => line(&printed),
+            Ok(Err(error)) => {
+                kill(&mut process);
+                return Err(error).context("read what a process prints");
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                kill(&mut process);
+                bail!(
+                    "nothing more after {} s {}",
+                    patience.as_secs(),
+                    text(errors).trim()
+                );
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let status = process.wait().context("wait for a process")?;
+    ensure!(status.success(), "{status}: {}", text(errors).trim());
+    Ok(())
+}
+
+/// Kills a process and what it has started.
+fn kill(process: &mut Child) {
+    let group = i32::try_from(process.id()).map(Pid::from_raw);
+    let killed = group.map(|group| killpg(group, Signal::SIGKILL));
+    // Otherwise it has ended.
+    if let Ok(Ok(())) = killed {
+        let _ = process.wait();
+    }
+}
+
+/// What was written to a file.
+fn text(mut file: File) -> String {
+    let mut bytes = Vec::new();
+    let read: io::Result<_> = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    match read {
+        Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => format!("cannot read its errors: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn run(patience: Duration, script: &str) -> (Vec<String>, Option<String>) {
+        let mut lines = Vec::new();
+        let done = run_within(patience, shell(script), |line| lines.push(line.to_owned()));
+        (lines, done.err().map(|error| error.to_string()))
+    }
+
+    #[test]
+    fn lines_are_passed_on_and_failures_reported() {
+        let (lines, failure) = run(PATIENCE, "echo one; echo two");
+        assert_eq!((lines.join(" "), failure), ("one two".to_owned(), None));
+        let (lines, failure) = run(PATIENCE, "echo one; echo because >&2; exit 3");
+        assert_eq!(lines, ["one"]);
+        assert_eq!(failure.unwrap(), "exit status: 3: because");
+    }
+
+    #[test]
+    fn a_process_that_stops_printing_is_killed_with_its_children() {
+        // The pipe stays open until the child of the shell is gone, too.
+        let script = "echo one; echo because >&2; sleep 1000 & wait";
+        let (lines, failure) = run(Duration::from_secs(1), script);
+        assert_eq!(lines, ["one"]);
+        assert_eq!(failure.unwrap(), "nothing more after 1 s because");
+    }
+}
