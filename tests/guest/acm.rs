@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use rdmacm_addrinfo::{Acm, Directory, Hints};
+use rdmacm_addrinfo::{Acm, AddrInfoResolver, Hints};
 use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
@@ -61,11 +61,11 @@ fn with_own_run(test: impl FnOnce() + Send) {
 }
 
 /// Returns how many entries are found, and how many of them have paths.
-fn found(directory: &Directory, site: &Site) -> (usize, usize) {
+fn found(directory: &AddrInfoResolver, site: &Site) -> (usize, usize) {
     let hints = Hints::rc().deadline(PATIENCE);
     let node = site.v4.to_string();
     let list = directory.resolve(node.as_str(), "7471", &hints).unwrap();
-    let with_paths = list.iter().filter(|info| !info.route.is_empty());
+    let with_paths = list.iter().filter(|info| !info.paths.is_empty());
     (list.len(), with_paths.count())
 }
 
@@ -77,7 +77,7 @@ fn the_run_directory_is_configurable(site: &Site) {
         fs::create_dir(rundir).unwrap();
         let daemon = AcmDaemon::unix(rundir, move |_| messages::known(&site));
         let acm = Acm::at(rundir).timeout(PATIENCE);
-        let directories = [acm.clone(), acm].map(|acm| Directory::new().acm(acm));
+        let directories = [acm.clone(), acm].map(|acm| AddrInfoResolver::new().acm(acm));
         for directory in &directories {
             assert_eq!(found(directory, &site), (2, 2));
         }
@@ -92,7 +92,7 @@ fn ibacm_can_be_turned_off(site: &Site) {
     let site = *site;
     with_own_run(move || {
         let daemon = AcmDaemon::unix(Path::new("/run"), move |_| messages::known(&site));
-        assert_eq!(found(&Directory::new().acm(None), &site), (1, 0));
+        assert_eq!(found(&AddrInfoResolver::new().acm(None), &site), (1, 0));
         assert_eq!(daemon.connections(), 0);
     });
 }

@@ -1,6 +1,6 @@
 //! Names and addresses, resolved on a real kernel.
 
-use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Result, Unreachable};
+use rdmacm_addrinfo::{AddrInfo, AddrInfoResolver, Hints, Result, Unreachable};
 use rdmacm_core::EventChannel;
 use rdmacm_tests::{PATIENCE, Site};
 
@@ -31,7 +31,7 @@ fn resolve<'name>(
 ) -> Result<Vec<AddrInfo>> {
     let dialect = site.abi;
     let open = move || EventChannel::options().address_abi(dialect).open();
-    Directory::new()
+    AddrInfoResolver::new()
         .channels(open)
         .resolve(node, service, hints)
 }
@@ -47,7 +47,7 @@ fn only(found: Result<Vec<AddrInfo>>) -> AddrInfo {
 /// The reason why RDMA does not reach the only candidate.
 #[track_caller]
 fn refusal(found: Result<Vec<AddrInfo>>) -> Unreachable {
-    only(found).reach.unwrap_err()
+    only(found).route.unwrap_err()
 }
 
 /// Checks the step that failed, and a part of the error text.

@@ -77,7 +77,7 @@ pub(crate) fn filled(queue_pair: &QueuePair, bytes: &[u8]) -> Buffer {
 
 /// These bytes as one scatter/gather entry, which may be empty.
 pub(crate) fn sge(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
-    let sge = filled(queue_pair, bytes).part(0..bytes.len());
+    let sge = filled(queue_pair, bytes).slice(0..bytes.len());
     sge.unwrap().into()
 }
 

@@ -16,7 +16,7 @@ use rdmacm_tests_macros::case;
 pub(crate) mod completions;
 
 fn options() -> QpOptions {
-    QueuePair::options(QpType::RC).waitable()
+    QueuePair::options(QpType::RC).with_completion_channels()
 }
 
 fn info(site: &Site, port: u16, flags: AddrInfoFlags) -> AddrInfo {

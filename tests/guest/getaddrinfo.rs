@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rdmacm_addrinfo::{AddrInfo, Directory, Hints};
+use rdmacm_addrinfo::{AddrInfo, AddrInfoResolver, Hints};
 use rdmacm_core::AddressAbi;
 use rdmacm_tests::Site;
 
@@ -96,11 +96,11 @@ pub(crate) fn ask(rdma_core: RdmaCore) {
 fn judge(questions: &[Question], rdma_core: RdmaCore, release: u32) -> Vec<String> {
     let differences = Differences::of(release);
     let mut c_library = CLibrary::start(rdma_core);
-    let directory = Directory::new();
+    let resolver = AddrInfoResolver::new();
     let mut complaints = Vec::new();
     for question in questions {
         let c = answer::of_c(&c_library.ask(question));
-        let (ours, via) = answer::of_ours(&directory, question);
+        let (ours, via) = answer::of_ours(&resolver, question);
         let mut facts = question.facts();
         facts.insert("via", via);
         let wrong = differences.judge(&facts, &c, &ours);

@@ -84,11 +84,11 @@ fn a_handle_does_not_keep_its_id_alive(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let event = expect(&channel, EventKind::AddrResolved);
-    assert!(!event.id().is_gone());
+    assert!(!event.id().is_destroyed());
     drop(id);
-    assert!(event.id().is_gone());
-    assert_eq!(event.id().resolve_route(SECOND), Err(Error::IdGone));
-    assert_eq!(event.id().addresses(), Err(Error::IdGone));
+    assert!(event.id().is_destroyed());
+    assert_eq!(event.id().resolve_route(SECOND), Err(Error::IdDestroyed));
+    assert_eq!(event.id().addresses(), Err(Error::IdDestroyed));
 }
 
 #[case(each_abi)]
@@ -115,7 +115,7 @@ fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
             let worker = scope.spawn(move || {
                 loop {
                     match handle.bind(site.v4(0)) {
-                        Err(Error::IdGone) => return,
+                        Err(Error::IdDestroyed) => return,
                         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
                         Ok(()) => {}
                     }

@@ -257,8 +257,8 @@ fn memory_is_read_and_written(site: &Site) {
     buffer.fill(9);
     let buffer = client.write(buffer, remote).unwrap();
     // A part of a buffer, which is returned as that part.
-    let part = buffer.part(100..200).unwrap();
-    let part = client.write(part, remote.part(..100).unwrap()).unwrap();
+    let part = buffer.slice(100..200).unwrap();
+    let part = client.write(part, remote.slice(..100).unwrap()).unwrap();
     let mut buffer = part.into_buffer().unwrap();
     buffer.fill(0);
     let buffer = client.read(buffer, remote).unwrap();
@@ -275,7 +275,7 @@ fn memory_is_read_and_written(site: &Site) {
     assert_eq!(failed.error.stage(), Stage::Read);
     assert!(matches!(failed.error.cause(), Cause::Device { .. }));
     assert_eq!(failed.buffer.unwrap().len(), 10_001);
-    client.send_buffer(buffer.part(0..7).unwrap()).unwrap();
+    client.send_buffer(buffer.slice(0..7).unwrap()).unwrap();
     assert_eq!(*server.receive().unwrap().unwrap(), [9; 7]);
 }
 

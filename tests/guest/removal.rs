@@ -68,7 +68,7 @@ fn a_resolved_address_has_the_devices_present_name(site: &Site) {
     let link = Link::new(site);
     let address = link.address.ip().unwrap().to_string();
     let found = resolve(&*address, "7471", &Hints::rc()).unwrap();
-    let via = found[0].via().unwrap();
+    let via = found[0].device_port().unwrap();
     let name = || via.rdma_device().map(|device| device.name);
     assert_eq!(name().as_ref(), Some(&link.device));
     let renamed = format!("r{}", link.device);
@@ -101,11 +101,11 @@ fn checks_removal(link: &Link, context: &Context, check: impl Fn()) {
     thread::scope(|scope| {
         let removing = scope.spawn(|| link.remove_device());
         let until = Instant::now() + PATIENCE;
-        while !context.is_gone() && Instant::now() < until {
+        while !context.is_closed() && Instant::now() < until {
             check();
             thread::yield_now();
         }
-        let heeded = context.is_gone();
+        let heeded = context.is_closed();
         // Lets the removal finish in any case.
         context.close();
         removing.join().unwrap();
@@ -160,7 +160,7 @@ fn removal_ends_live_connections(site: &Site) {
                 // Events of the queue pair and the port may come first.
                 match events.next(PATIENCE) {
                     Ok(event) => assert!(event.is_some()),
-                    Err(error) => return assert!(error.is_gone(), "{error}"),
+                    Err(error) => return assert!(error.is_context_closed(), "{error}"),
                 }
             }
         });
@@ -171,10 +171,10 @@ fn removal_ends_live_connections(site: &Site) {
         event.join().unwrap();
     });
     for queue_pair in [client, server] {
-        assert!(queue_pair.context().is_gone());
+        assert!(queue_pair.context().is_closed());
         let request = SendRequest::inline(SendOperation::Send, b"x");
         assert!(queue_pair.post_send(request).is_err());
-        assert!(queue_pair.recv_cq().poll().unwrap_err().is_gone());
+        assert!(queue_pair.recv_cq().poll().unwrap_err().is_context_closed());
     }
 }
 

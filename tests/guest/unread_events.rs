@@ -72,7 +72,7 @@ impl Kept {
         }
         let event = &self.event;
         assert_eq!(event.kind(), self.kind);
-        assert!(event.id().is_gone());
+        assert!(event.id().is_destroyed());
         assert!(!format!("{event:?}").is_empty());
         let failure = event.failure();
         assert_eq!(failure.is_some(), event.kind().is_failure());

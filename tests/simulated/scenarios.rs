@@ -60,7 +60,7 @@ fn compare_all(site: &Site, adapter: fn(&'static str) -> Adapter) {
         }
         let adapter = adapter(site.device).address(site.v4).address(site.v6);
         let host = Fabric::new().host([adapter]);
-        host.add_plain_interface(PLAIN.into());
+        host.add_non_rdma_interface(PLAIN.into());
         host.remove_route(UNROUTABLE.into());
         let mut actors = [(); 2].map(|()| LibraryActor::new(Simulated(host.clone())));
         let libraries = [Library::Ours, Library::Ours];

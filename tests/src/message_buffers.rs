@@ -15,7 +15,9 @@ impl Site {
             max_recv_wr: messages,
             ..QpCaps::default()
         };
-        let options = QueuePair::options(QpType::RC).caps(caps).waitable();
+        let options = QueuePair::options(QpType::RC)
+            .caps(caps)
+            .with_completion_channels();
         let queue_pair = options.create(&self.verbs()).unwrap();
         // In RESET the queue pair takes no receive requests.
         id.with_queue_pair(&queue_pair).init().unwrap();

@@ -98,7 +98,9 @@ impl Site {
     /// Two queue pairs of a type, in RTS, each with the other as its peer.
     #[must_use]
     pub fn pair_in_rts(&self, qp_type: QpType, caps: QpCaps) -> [QueuePair; 2] {
-        let options = QueuePair::options(qp_type).caps(caps).waitable();
+        let options = QueuePair::options(qp_type)
+            .caps(caps)
+            .with_completion_channels();
         let [one, other] = [(); 2].map(|()| options.create(&self.verbs()).unwrap());
         self.move_to_rts(&one, other.number());
         self.move_to_rts(&other, one.number());

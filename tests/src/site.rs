@@ -182,7 +182,7 @@ impl Site {
     /// Like [`queue_pair`](Self::queue_pair), with these capacities.
     #[must_use]
     pub fn queue_pair_with(&self, caps: QpCaps) -> QueuePair {
-        let options = QueuePair::options(QpType::RC).waitable();
+        let options = QueuePair::options(QpType::RC).with_completion_channels();
         options.caps(caps).create(&self.verbs()).unwrap()
     }
 

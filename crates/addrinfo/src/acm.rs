@@ -38,7 +38,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest timeout: the clock can be that far in the future.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A client of ibacm, which a [`Directory`](crate::Directory) queries for paths. The
+/// A client of ibacm, which an [`AddrInfoResolver`](crate::AddrInfoResolver) queries for paths. The
 /// daemon resolves IP addresses to InfiniBand path records ahead of time. Hosts with only
 /// RoCE or iWARP do not run it; its absence costs little and is no error.
 ///
@@ -53,11 +53,11 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// answers count as no answer and end the connection.
 ///
 /// ```no_run
-/// use rdmacm_addrinfo::{Acm, Directory, Hints};
+/// use rdmacm_addrinfo::{Acm, AddrInfoResolver, Hints};
 ///
-/// let directory = Directory::new().acm(Acm::at("/usr/local/var/run"));
+/// let directory = AddrInfoResolver::new().acm(Acm::at("/usr/local/var/run"));
 /// for info in directory.resolve("storage-7", "7471", &Hints::rc())? {
-///     println!("{info}: {} paths", info.route.len());
+///     println!("{info}: {} paths", info.paths.len());
 /// }
 /// # Ok::<(), rdmacm_addrinfo::Error>(())
 /// ```

@@ -5,7 +5,7 @@ use std::fmt;
 use rdmacm_core::{CmAddr, Family, PathData, PortSpace, QpType};
 
 use crate::flags::AddrInfoFlags;
-use crate::route::{Route, Via};
+use crate::route::{DevicePort, Route};
 use crate::unreachable::Unreachable;
 
 /// One address of a name, and how RDMA reaches it.
@@ -42,33 +42,33 @@ pub struct AddrInfo {
     /// [`PathData::USABLE`]); empty without ibacm. The [`Route`] of a reachable address
     /// has the kernel's path records.
     #[doc(alias = "ai_route")]
-    pub route: Vec<PathData>,
+    pub paths: Vec<PathData>,
     /// The bytes that precede the caller's private data in a connect request. Empty except
     /// for the native InfiniBand address of an IP peer, which expects the IP addresses
     /// there.
     #[doc(alias = "ai_connect")]
     pub connect_data: Vec<u8>,
     /// The route, or why there is none.
-    pub reach: Result<Route, Unreachable>,
+    pub route: Result<Route, Unreachable>,
 }
 
 impl AddrInfo {
     /// Whether RDMA reaches the address.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
-        self.reach.is_ok()
+        self.route.is_ok()
     }
 
     /// The device and port, of a reachable address that has them.
     #[must_use]
-    pub fn via(&self) -> Option<&Via> {
-        self.reach.as_ref().ok()?.via.as_ref()
+    pub fn device_port(&self) -> Option<&DevicePort> {
+        self.route.as_ref().ok()?.device_port.as_ref()
     }
 }
 
 impl fmt::Display for AddrInfo {
     /// `10.1.0.7:7471 from 10.1.0.3 via mlx5_0 port 1`, or why not. Asks the kernel for the
-    /// device's name, see [`Via::rdma_device`].
+    /// device's name, see [`DevicePort::rdma_device`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.destination, &self.source) {
             (Some(destination), source) => {
@@ -80,9 +80,14 @@ impl fmt::Display for AddrInfo {
             (None, Some(source)) => source.fmt(f)?,
             (None, None) => {}
         }
-        match &self.reach {
-            Ok(Route { via: Some(via), .. }) => write!(f, " via {via}"),
-            Ok(Route { via: None, .. }) => f.write_str(" via every device"),
+        match &self.route {
+            Ok(Route {
+                device_port: Some(via),
+                ..
+            }) => write!(f, " via {via}"),
+            Ok(Route {
+                device_port: None, ..
+            }) => f.write_str(" via every device"),
             Err(reason) => write!(f, ": {reason}"),
         }
     }

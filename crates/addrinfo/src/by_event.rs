@@ -12,13 +12,13 @@ use rdmacm_core::{
 use scopeguard::ScopeGuard;
 
 use crate::addr_info::AddrInfo;
+use crate::addr_info_resolver::AddrInfoResolver;
 use crate::candidate;
-use crate::directory::Directory;
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::route::{Route, Via};
+use crate::route::{DevicePort, Route};
 use crate::services;
 
 /// Resolves names for an id, whose channel reports the end with an event: for event
@@ -33,13 +33,13 @@ pub trait ResolveAddrInfo {
     /// negative error number: `ENOENT` for a name that has no address, `EAGAIN` if the system's
     /// resolver has given up waiting for a name server, `ETIMEDOUT` if the deadline passed before.
     ///
-    /// The resolution runs on a thread of the directory, of which there are at most 64 at
+    /// The resolution runs on a thread of the resolver, of which there are at most 64 at
     /// a time. Destroying the id abandons the resolution.
     ///
     /// With [`AddrInfoFlags::SA`] the kernel queries the subnet administrator of the
     /// InfiniBand port that the id is bound to, see
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for at most two seconds,
-    /// without the directory. Routes to the result are not resolved: its [`Route`] names
+    /// without the resolver. Routes to the result are not resolved: its [`Route`] names
     /// the port and has no path records.
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
@@ -53,7 +53,7 @@ pub trait ResolveAddrInfo {
     #[doc(alias = "rdma_resolve_addrinfo")]
     fn resolve_addrinfo<'name>(
         &self,
-        directory: &Directory,
+        addr_info_resolver: &AddrInfoResolver,
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
@@ -67,7 +67,7 @@ pub trait ResolveAddrInfo {
 #[must_use = "it has the result"]
 pub struct AddrInfoResolution(Resolution);
 
-/// A result that a thread of the directory leaves for the caller.
+/// A result that a thread of the resolver leaves for the caller.
 type SharedResult = Arc<Mutex<Option<Result<Vec<AddrInfo>>>>>;
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl AddrInfoResolution {
     /// [`Error::NothingResolved`] before the resolution has ended and after the result was
     /// taken; otherwise the error of the resolution, [`Error::Administrator`] for a service.
     #[doc(alias = "rdma_query_addrinfo")]
-    pub fn take(&mut self) -> Result<Vec<AddrInfo>> {
+    pub fn take_result(&mut self) -> Result<Vec<AddrInfo>> {
         let result = match &self.0 {
             Resolution::Names(result) => result.lock().take(),
             Resolution::Service(service) => service.records(),
@@ -100,7 +100,7 @@ impl AddrInfoResolution {
 impl ResolveAddrInfo for IdHandle {
     fn resolve_addrinfo<'name>(
         &self,
-        directory: &Directory,
+        addr_info_resolver: &AddrInfoResolver,
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
@@ -113,13 +113,16 @@ impl ResolveAddrInfo for IdHandle {
             let service = ServiceResolution::begin(self, service, hints)?;
             return Ok(AddrInfoResolution(Resolution::Service(service)));
         }
-        let permit = directory.limits.try_task().ok_or(Error::TooManyLookups)?;
+        let permit = addr_info_resolver
+            .limits
+            .try_task()
+            .ok_or(Error::TooManyLookups)?;
         let pending = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());
         let deadline = until.map_or(Deadline::Never, Deadline::At);
         let hints = hints.clone().deadline(deadline);
-        let directory = directory.clone();
+        let addr_info_resolver = addr_info_resolver.clone();
         // Sent once the thread runs, so that a failed spawn can cancel it.
         let (sender, receiver) = sync_channel::<PendingResolution>(1);
         let result = SharedResult::default();
@@ -135,7 +138,7 @@ impl ResolveAddrInfo for IdHandle {
             };
             // The caller's resolver may panic on this thread.
             let died = scopeguard::guard(finish, |finish| finish(Err(Error::LookupPanicked)));
-            let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
+            let found = addr_info_resolver.resolve(node.as_deref(), service.as_deref(), &hints);
             ScopeGuard::into_inner(died)(found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
@@ -191,10 +194,10 @@ impl ServiceResolution {
         let records = id.ib_service_records()?;
         let addresses = id.addresses()?;
         let source = addresses.source;
-        let via = Self::via(id, &addresses)?;
+        let via = Self::device_port(id, &addresses)?;
         let info = |record| {
             let destination = services::destination(record);
-            let via = via.clone().map(|via| Via {
+            let via = via.clone().map(|via| DevicePort {
                 destination_gid: Some(destination.gid),
                 ..via
             });
@@ -206,10 +209,10 @@ impl ServiceResolution {
                 source,
                 destination: Some(destination.into()),
                 canonical_name: None,
-                route: Vec::new(),
+                paths: Vec::new(),
                 connect_data: Vec::new(),
-                reach: Ok(Route {
-                    via,
+                route: Ok(Route {
+                    device_port: via,
                     path_records: Vec::new(),
                 }),
             }
@@ -218,9 +221,9 @@ impl ServiceResolution {
     }
 
     /// The port that the id is bound to.
-    fn via(id: &IdHandle, addresses: &Addresses) -> Result<Option<Via>> {
+    fn device_port(id: &IdHandle, addresses: &Addresses) -> Result<Option<DevicePort>> {
         let gids = addresses.device.map(|_| id.gids()).transpose()?;
-        Ok(Via::new(addresses, gids, id.device_lookup()?))
+        Ok(DevicePort::new(addresses, gids, id.device_lookup()?))
     }
 }
 

@@ -205,7 +205,7 @@ fn ip_family(family: Family) -> Family {
 mod tests {
     use super::*;
     use crate::lookup_limit::LookupLimits;
-    use crate::names::{Host, HostQuestion, Resolver, ServiceKind};
+    use crate::names::{Host, HostQuestion, NameResolver, ServiceKind};
     use rdmacm_core::{PortSpace, QpType};
     use std::sync::Arc;
 
@@ -213,7 +213,7 @@ mod tests {
     #[derive(Debug)]
     struct Services;
 
-    impl Resolver for Services {
+    impl NameResolver for Services {
         fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
             Err(NameError::NoName)
         }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn kind_of(service: &str, hints: &Hints) -> (PortSpace, QpType) {
-        let resolver: Arc<dyn Resolver> = Arc::new(Services);
+        let resolver: Arc<dyn NameResolver> = Arc::new(Services);
         let context = ResolverContext {
             resolver: Some(&resolver),
             limits: &LookupLimits::default(),

@@ -82,16 +82,16 @@ fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
         source,
         destination,
         canonical_name: target.canonical_name.take(),
-        route: mem::take(&mut target.route),
+        paths: mem::take(&mut target.route),
         connect_data: Vec::new(),
-        reach: state.into_result().map(|found| found.route),
+        route: state.into_result().map(|found| found.route),
     }
 }
 
 /// Makes a result unreachable if that depends on the transport of its device.
 fn check_transport(info: &mut AddrInfo, target: &ProbeTarget, transports: &mut Transports) {
     if let Err(reason) = transports.check(info) {
-        info.reach = Err(reason);
+        info.route = Err(reason);
         // The kernel chose a source, which does not count.
         if info.destination.is_some() {
             info.source = target.asked_source();

@@ -64,7 +64,7 @@ pub enum Error {
     /// The name server did not answer before the deadline.
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
-    /// Too many lookups of this directory waited for a name server until the deadline, or
+    /// Too many lookups of this resolver waited for a name server until the deadline, or
     /// too many resolutions with an event run already.
     #[error("too many lookups still wait for a name server")]
     TooManyLookups,

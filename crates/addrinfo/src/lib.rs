@@ -17,15 +17,15 @@
 //! ```
 //!
 //! # Features
-//! * `hickory`: `HickoryResolver`, a [`Resolver`] in pure Rust, for a [`Directory`] to use
+//! * `hickory`: `HickoryResolver`, a [`NameResolver`] in pure Rust, for an [`AddrInfoResolver`] to use
 //!   instead of the system's.
 
 mod acm;
 mod addr_info;
+mod addr_info_resolver;
 mod by_event;
 mod candidate;
 mod channel_source;
-mod directory;
 mod entry;
 mod error;
 mod flags;
@@ -44,8 +44,8 @@ mod unreachable;
 
 pub use acm::Acm;
 pub use addr_info::AddrInfo;
+pub use addr_info_resolver::AddrInfoResolver;
 pub use by_event::{AddrInfoResolution, ResolveAddrInfo};
-pub use directory::Directory;
 pub use error::{Error, NameError, Result, Unanswered};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
@@ -53,8 +53,8 @@ pub use kind::allowed_qp_types;
 pub use local::{LocalAddress, interface_addresses};
 #[cfg(feature = "hickory")]
 pub use names::HickoryResolver;
-pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
-pub use route::{Route, Via};
+pub use names::{Host, HostQuestion, NameResolver, ServiceKind, SystemResolver, parse_numeric};
+pub use route::{DevicePort, Route};
 pub use unreachable::{Reason, Step, Unreachable};
 
 /// Compiles the example of the README.
@@ -72,7 +72,7 @@ struct Readme;
 ///
 /// In a passive resolution the node may also be the name of a network interface or an
 /// RDMA device of this machine, which takes precedence over a host of that name and
-/// stands for its addresses. [`Directory::local`] lists all addresses that RDMA
+/// stands for its addresses. [`AddrInfoResolver::local`] lists all addresses that RDMA
 /// serves.
 ///
 /// With [`AddrInfoFlags::SA`] the service is an InfiniBand service, by name or by
@@ -84,7 +84,7 @@ struct Readme;
 /// The kernel resolves 64 addresses at a time. If a name has more, each batch gets an
 /// equal share of the time left.
 ///
-/// Each call uses a [`Directory`] of its own. A program that resolves often keeps one,
+/// Each call uses an [`AddrInfoResolver`] of its own. A program that resolves often keeps one,
 /// which bounds the lookups that outlive their deadlines.
 ///
 /// The list is never empty: a name without addresses is an error.
@@ -102,5 +102,5 @@ pub fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    Directory::for_one_resolution().resolve(node, service, hints)
+    AddrInfoResolver::for_one_resolution().resolve(node, service, hints)
 }

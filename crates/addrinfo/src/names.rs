@@ -19,7 +19,7 @@ mod system;
 
 #[cfg(feature = "hickory")]
 pub use hickory::HickoryResolver;
-pub use resolver::{Host, HostQuestion, Resolver, ServiceKind};
+pub use resolver::{Host, HostQuestion, NameResolver, ServiceKind};
 pub use system::SystemResolver;
 
 /// The name and the service to look up.
@@ -37,7 +37,7 @@ pub(crate) struct NameQuery<'name> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResolverContext<'a> {
     /// The resolver; `None` for the system's.
-    pub(crate) resolver: Option<&'a Arc<dyn Resolver>>,
+    pub(crate) resolver: Option<&'a Arc<dyn NameResolver>>,
     pub(crate) limits: &'a LookupLimits,
     pub(crate) until: Option<Instant>,
 }
@@ -111,7 +111,7 @@ impl NameQuery<'_> {
     /// causes no lookup of the host.
     fn look_up(
         &self,
-        resolver: &dyn Resolver,
+        resolver: &dyn NameResolver,
         until: Option<Instant>,
     ) -> Result<Vec<NamedAddress>> {
         let port = match (self.service, self.port()?) {

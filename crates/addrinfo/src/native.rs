@@ -172,9 +172,9 @@ mod tests {
             source,
             destination: Some(destination),
             canonical_name: None,
-            route: Vec::new(),
+            paths: Vec::new(),
             connect_data: Vec::new(),
-            reach: Ok(Route::default()),
+            route: Ok(Route::default()),
         }
     }
 

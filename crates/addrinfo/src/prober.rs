@@ -7,7 +7,7 @@ use rdmacm_core::{CmAddr, CmId, Deadline, Error, Event, EventKind, PathData, Por
 use crate::channel_source::ResolutionChannel;
 use crate::kind::Kind;
 use crate::probe_target::ProbeTarget;
-use crate::route::{Route, Via, settable};
+use crate::route::{DevicePort, Route, settable};
 use crate::unreachable::{Reason, Step, Unreachable};
 
 /// The result for one target: its source and route, or why it cannot be reached.
@@ -107,7 +107,7 @@ impl Prober<'_> {
     /// Resolves every target, none of which has begun, in their order and [`MAX_ACTIVE`] at a
     /// time. Those missing at the deadline are not done.
     pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
-        let share = self.share(targets.len());
+        let share = self.batch_time(targets.len());
         let deadline = self.limit.until.map_or(Deadline::Never, Deadline::At);
         let (mut begun, mut active) = (0, 0);
         loop {
@@ -145,7 +145,7 @@ impl Prober<'_> {
 
     /// The time of each target if not all are active at once, so that silent neighbours do
     /// not use up the time of the targets after them.
-    fn share(&self, targets: usize) -> Option<Duration> {
+    fn batch_time(&self, targets: usize) -> Option<Duration> {
         if targets <= MAX_ACTIVE {
             return None;
         }
@@ -282,7 +282,11 @@ impl Prober<'_> {
         Ok(Reachable {
             source: route.addresses.source,
             route: Route {
-                via: Via::new(&route.addresses, route.gids, self.channel.device_lookup()),
+                device_port: DevicePort::new(
+                    &route.addresses,
+                    route.gids,
+                    self.channel.device_lookup(),
+                ),
                 path_records: route.path_records,
             },
         })

@@ -12,7 +12,7 @@ use rdmacm_core::{
 pub struct Route {
     /// The device and its port; `None` for a wildcard address, which belongs to
     /// every device.
-    pub via: Option<Via>,
+    pub device_port: Option<DevicePort>,
     /// The path records of the kernel; empty on iWARP, unless ibacm gave some, in passive
     /// results, and without route resolution.
     pub path_records: Vec<PathData>,
@@ -49,7 +49,7 @@ pub(crate) fn end_of(path: &PathRecord, gid: Gid) -> IbAddr {
 /// [`rdma_device`](Self::rdma_device) finds its name and transport.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Via {
+pub struct DevicePort {
     /// The device's id in the connection manager's answers.
     pub device: DeviceId,
     /// The number of the port, from 1.
@@ -62,7 +62,7 @@ pub struct Via {
     pub(crate) lookup: DeviceLookup,
 }
 
-impl Via {
+impl DevicePort {
     /// The device and port of an id; `None` if it has no device.
     pub(crate) fn new(
         addresses: &Addresses,
@@ -91,7 +91,7 @@ impl Via {
     }
 }
 
-impl PartialEq for Via {
+impl PartialEq for DevicePort {
     /// Compares what the kernel answered.
     fn eq(&self, other: &Self) -> bool {
         let answer = |via: &Self| (via.device, via.port, via.source_gid, via.destination_gid);
@@ -99,9 +99,9 @@ impl PartialEq for Via {
     }
 }
 
-impl Eq for Via {}
+impl Eq for DevicePort {}
 
-impl fmt::Display for Via {
+impl fmt::Display for DevicePort {
     /// `mlx5_0 port 1`, with the name by [`rdma_device`](Self::rdma_device).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rdma_device() {

@@ -3,7 +3,7 @@
 use rdmacm_core::{CmAddr, DeviceId, Family, QpType, Transport};
 
 use crate::addr_info::AddrInfo;
-use crate::route::Via;
+use crate::route::DevicePort;
 use crate::unreachable::{Reason, Step, Unreachable};
 
 /// The transports of the devices of a list. The connection manager does not know them.
@@ -17,7 +17,7 @@ impl Transports {
     /// # Errors
     /// Why the device does not reach the address after all.
     pub(crate) fn check(&mut self, info: &AddrInfo) -> Result<(), Unreachable> {
-        let Some(via) = info.via() else {
+        let Some(via) = info.device_port() else {
             return Ok(());
         };
         // On iWARP there is every obstacle that there is on any transport.
@@ -32,7 +32,7 @@ impl Transports {
         })
     }
 
-    fn of(&mut self, via: &Via) -> Transport {
+    fn of(&mut self, via: &DevicePort) -> Transport {
         if let Some((_, transport)) = self.0.iter().find(|(known, _)| *known == via.device) {
             return *transport;
         }

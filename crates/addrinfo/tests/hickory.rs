@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rdmacm_addrinfo::{Directory, Error, HickoryResolver, Hints, NameError};
+use rdmacm_addrinfo::{AddrInfoResolver, Error, HickoryResolver, Hints, NameError};
 use rdmacm_core::{CmAddr, Deadline, Family};
 
 const A: u16 = 1;
@@ -88,7 +88,7 @@ fn answer(question: &Question<'_>) -> Option<(u8, Vec<Vec<u8>>)> {
 }
 
 /// A name server for as long as the test runs.
-fn directory() -> Directory {
+fn addr_info_resolver() -> AddrInfoResolver {
     let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = server.local_addr().unwrap();
     thread::spawn(move || {
@@ -97,7 +97,7 @@ fn directory() -> Directory {
             reply(&server, &message[..length], from);
         }
     });
-    Directory::new().resolver(HickoryResolver::with_name_servers([address]))
+    AddrInfoResolver::new().name_resolver(HickoryResolver::with_name_servers([address]))
 }
 
 fn reply(server: &UdpSocket, message: &[u8], from: SocketAddr) {
@@ -121,7 +121,7 @@ fn v4(last: u8) -> CmAddr {
 }
 
 fn ask(name: &str, hints: &Hints) -> Result<Vec<CmAddr>, Error> {
-    directory().addresses(name, "7471", hints)
+    addr_info_resolver().addresses(name, "7471", hints)
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn a_family_leaves_the_other_out() {
 #[test]
 fn figures_and_services_do_not_get_there() {
     let silent = HickoryResolver::with_name_servers([]);
-    let directory = Directory::new().resolver(silent);
-    let found = directory.addresses("10.1.0.7", "7471", &Hints::rc());
+    let addr_info_resolver = AddrInfoResolver::new().name_resolver(silent);
+    let found = addr_info_resolver.addresses("10.1.0.7", "7471", &Hints::rc());
     assert_eq!(found, Ok(vec![v4(7)]));
 }
 

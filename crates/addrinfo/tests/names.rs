@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rdmacm_addrinfo::{Directory, Hints, Host, HostQuestion, NameError, Resolver};
+use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver};
 use rdmacm_core::EventChannel;
 use rdmacm_sim::Fabric;
 
@@ -11,7 +11,7 @@ use rdmacm_sim::Fabric;
 #[derive(Debug)]
 struct Storage(Vec<SocketAddr>);
 
-impl Resolver for Storage {
+impl NameResolver for Storage {
     fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
         Ok(Host {
             addresses: self.0.clone(),
@@ -31,10 +31,12 @@ fn the_first_result_has_the_canonical_name() {
         let options = EventChannel::options().ucma(client.open().unwrap());
         options.devices(Arc::new(client.clone())).open()
     };
-    let directory = Directory::new().acm(None).channels(open);
-    let directory = directory.resolver(Storage(addresses.to_vec()));
+    let addr_info_resolver = AddrInfoResolver::new().acm(None).channels(open);
+    let addr_info_resolver = addr_info_resolver.name_resolver(Storage(addresses.to_vec()));
     let hints = Hints::rc().canonical_name();
-    let found = directory.resolve("storage-7", "7471", &hints).unwrap();
+    let found = addr_info_resolver
+        .resolve("storage-7", "7471", &hints)
+        .unwrap();
     let [first, second] = found.as_slice() else {
         panic!("{found:?}");
     };

@@ -1,7 +1,7 @@
 //! What is refused before anything is asked: on any machine, RDMA or not.
 
 use rdmacm_addrinfo::{
-    AddrInfoFlags, Directory, Error, Hints, NameError, allowed_qp_types, resolve,
+    AddrInfoFlags, AddrInfoResolver, Error, Hints, NameError, allowed_qp_types, resolve,
 };
 use rdmacm_core::{Family, PortSpace, QpType};
 
@@ -40,7 +40,7 @@ fn a_passive_resolution_has_no_destination() {
 
 #[test]
 fn all_addresses_of_this_machine_are_of_no_source() {
-    let refused = Directory::new().local("7471", &Hints::rc().source(V4));
+    let refused = AddrInfoResolver::new().local("7471", &Hints::rc().source(V4));
     assert!(matches!(refused, Err(Error::Hints(_))), "{refused:?}");
 }
 

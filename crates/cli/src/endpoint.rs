@@ -179,7 +179,7 @@ impl Endpoint {
             return std::future::pending().await;
         };
         if let Some(channel) = self.completions.channel() {
-            while channel.take()?.is_some() {}
+            while channel.try_next()?.is_some() {}
         }
         ready.clear_ready();
         Ok(())

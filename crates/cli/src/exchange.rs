@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rdmacm::core::{QueuePair as _, Transport};
-use rdmacm_verbs::{Done, RemoteMemory, SendOperation, SendRequest, SgList, WcOpcode, WorkId};
+use rdmacm_verbs::{
+    CompletionInfo, RemoteMemory, SendOperation, SendRequest, SgList, WcOpcode, WorkId,
+};
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
@@ -107,7 +109,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-fn message(done: Done, buffer: &[u8]) -> Result<Message, Failure> {
+fn message(done: CompletionInfo, buffer: &[u8]) -> Result<Message, Failure> {
     let length = done.bytes as usize;
     let message = buffer.get(..length).and_then(Message::from_bytes);
     message.ok_or_else(|| {

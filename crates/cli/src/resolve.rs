@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rdmacm::addrinfo::{Acm, AddrInfo, Directory, Error, Hints, ResolveAddrInfo, Result};
+use rdmacm::addrinfo::{Acm, AddrInfo, AddrInfoResolver, Error, Hints, ResolveAddrInfo, Result};
 use rdmacm::core::{CmId, Deadline, EventChannel, IbAddr, PortSpace, RdmaDevice};
 
 use crate::args::{ResolveArgs, usage_error};
@@ -50,9 +50,9 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
 }
 
 fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
-    let directory = match &args.acm {
-        Some(rundir) => Directory::new().acm(Acm::at(rundir)),
-        None => Directory::new(),
+    let resolver = match &args.acm {
+        Some(rundir) => AddrInfoResolver::new().acm(Acm::at(rundir)),
+        None => AddrInfoResolver::new(),
     };
     let hints = args.hints();
     let (node, service) = match &args.sa {
@@ -60,16 +60,16 @@ fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
         None => (args.node.as_deref(), args.service.as_deref()),
     };
     match (args.local, args.by_event) {
-        (true, _) => directory.local(None, &hints),
-        (false, true) => by_event(args, &directory, node, service, &hints),
-        (false, false) => directory.resolve(node, service, &hints),
+        (true, _) => resolver.local(None, &hints),
+        (false, true) => by_event(args, &resolver, node, service, &hints),
+        (false, false) => resolver.resolve(node, service, &hints),
     }
 }
 
 /// Resolves by event, as an event loop would.
 fn by_event(
     args: &ResolveArgs,
-    directory: &Directory,
+    resolver: &AddrInfoResolver,
     node: Option<&str>,
     service: Option<&str>,
     hints: &Hints,
@@ -86,10 +86,10 @@ fn by_event(
         Some(_) => args.timeout().into(),
         None => Deadline::Never,
     };
-    let mut resolution = id.resolve_addrinfo(directory, node, service, hints)?;
+    let mut resolution = id.resolve_addrinfo(resolver, node, service, hints)?;
     loop {
         channel.next_event(until)?;
-        match resolution.take() {
+        match resolution.take_result() {
             Err(Error::NothingResolved) => {}
             answer => return answer,
         }
@@ -119,7 +119,7 @@ fn no_candidates() -> String {
 
 /// The notice if ibacm was to supply a path and did not.
 fn pathless(acm: &Path, candidates: &[AddrInfo]) -> Option<String> {
-    let none = candidates.iter().all(|info| info.route.is_empty());
+    let none = candidates.iter().all(|info| info.paths.is_empty());
     none.then(|| {
         format!(
             "ibacm in {} knows no path there, or is not running",

@@ -83,7 +83,7 @@ pub enum Error {
     },
     /// The owner of the id has dropped it.
     #[error("the id has been destroyed")]
-    IdGone,
+    IdDestroyed,
     /// A resolution of the id is pending, or its result has not been taken.
     #[error("the id is resolving a name or a service, or its result has not been taken")]
     Busy,
@@ -229,7 +229,7 @@ impl From<Error> for io::Error {
             (Error::Unsupported { .. }, _) => io::ErrorKind::Unsupported,
             (Error::Answer { .. }, _) => io::ErrorKind::InvalidData,
             (Error::Busy, _) => io::ErrorKind::ResourceBusy,
-            (Error::IdGone, _) => io::ErrorKind::NotFound,
+            (Error::IdDestroyed, _) => io::ErrorKind::NotFound,
             (Error::DeadlinePassed, _) => io::ErrorKind::TimedOut,
             (Error::Woken, _) => io::ErrorKind::Interrupted,
             _ => io::ErrorKind::Other,
@@ -288,7 +288,7 @@ mod tests {
             Error::unsupported(command),
             Error::queue_pair(QpState::RTR, said_no()),
             Error::queue_pair(QpState::RTR, io::Error::from_raw_os_error(errno)),
-            Error::IdGone,
+            Error::IdDestroyed,
             Error::Busy,
             Error::DeadlinePassed,
             Error::Woken,
@@ -381,7 +381,7 @@ mod tests {
                 Kind::InvalidData,
             ),
             (Error::Busy, Kind::ResourceBusy),
-            (Error::IdGone, Kind::NotFound),
+            (Error::IdDestroyed, Kind::NotFound),
             (Error::Woken, Kind::Interrupted),
             (
                 Error::Wait {

@@ -25,7 +25,7 @@ mod write_event;
 
 /// A handle to an id, with all of its commands. It keeps neither the id nor its
 /// channel alive: once the owner has dropped the [`CmId`](crate::CmId), every
-/// command returns [`Error::IdGone`]. Events carry handles.
+/// command returns [`Error::IdDestroyed`]. Events carry handles.
 ///
 /// Each command is one command of the kernel, unless it says otherwise. `resolve_addr`,
 /// `resolve_route`, `set_ib_path`, `resolve_ib_service`, `connect` and `join_multicast` begin
@@ -76,7 +76,7 @@ impl IdHandle {
 
     /// Whether the owner has dropped the id.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub fn is_destroyed(&self) -> bool {
         !self.state.upgrade().is_some_and(|state| state.is_open())
     }
 
@@ -85,7 +85,7 @@ impl IdHandle {
     pub(crate) fn enter(&self) -> Result<InFlight> {
         match self.state.upgrade().and_then(IdState::enter) {
             Some(id) => Ok(id),
-            None => Err(Error::IdGone),
+            None => Err(Error::IdDestroyed),
         }
     }
 }

@@ -234,7 +234,7 @@ impl WithQueuePair<'_> {
     ///
     /// # Errors
     /// [`Error::QueuePair`].
-    pub fn fail(&self) -> Result<()> {
+    pub fn move_to_error(&self) -> Result<()> {
         self.move_to(QpState::ERR)
     }
 
@@ -362,7 +362,7 @@ impl WithQueuePair<'_> {
             if !error.is_refusal() {
                 // The caller gets the first error.
                 let _ = self.id.reject(&[]);
-                let _ = self.fail();
+                let _ = self.move_to_error();
             }
         }
         outcome

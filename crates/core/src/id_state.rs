@@ -260,7 +260,7 @@ impl IdState {
     /// to.
     ///
     /// # Errors
-    /// [`Error::IdGone`] if the owner has dropped the id: its registrations have
+    /// [`Error::IdDestroyed`] if the owner has dropped the id: its registrations have
     /// been removed, and a new one would stay.
     /// [`Error::InvalidInput`] if the id is a member already: to leave a membership, the kernel
     /// looks for the latest one with its address, and frees another.
@@ -269,7 +269,7 @@ impl IdState {
         let mut registrations = location.channel.registrations();
         // Checked under the lock that `close` takes after it has closed the gate.
         if !self.is_open() {
-            return Err(Error::IdGone);
+            return Err(Error::IdDestroyed);
         }
         let (address, mut groups) = (group.address(), self.groups());
         if groups.iter().any(|one| one.address() == address) {

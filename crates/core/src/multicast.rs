@@ -129,7 +129,7 @@ impl MulticastGroup {
     /// membership's unread events are dropped.
     ///
     /// # Errors
-    /// [`Error::IdGone`] if the owner of the id has dropped it.
+    /// [`Error::IdDestroyed`] if the owner of the id has dropped it.
     #[doc(alias = "rdma_leave_multicast")]
     pub fn leave(self) -> Result<()> {
         self.id.enter()?.leave_group(&self.membership)

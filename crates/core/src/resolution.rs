@@ -30,7 +30,7 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Busy`](crate::Error::Busy) during that time, and while the kernel
-    /// resolves a service for the id; [`Error::IdGone`](crate::Error::IdGone).
+    /// resolves a service for the id; [`Error::IdDestroyed`](crate::Error::IdDestroyed).
     pub fn begin_resolution(&self) -> Result<PendingResolution> {
         let id = self.enter()?;
         id.resolution().begin()?;

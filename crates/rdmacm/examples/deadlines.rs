@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(listener);
 
     // Nobody listens: retried until the deadline, then the last error.
-    let policy = RetryPolicy::until_deadline().longest_pause(Duration::from_millis(50));
+    let policy = RetryPolicy::until_deadline().max_backoff(Duration::from_millis(50));
     let connector = Connector::new(address)
         .deadline(Duration::from_millis(300))
         .retry(policy);

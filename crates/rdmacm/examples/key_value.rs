@@ -51,7 +51,7 @@ fn look_up(connection: &Connection, keys: &[u64]) -> Result {
     let mut buffer = connection.allocate(8)?;
     for key in keys {
         let range = key * ENTRY..(key + 1) * ENTRY;
-        let entry = table.part(range).ok_or("no such key")?;
+        let entry = table.slice(range).ok_or("no such key")?;
         buffer = connection.read(buffer, entry)?;
         println!("{key}: {}", u64::from_be_bytes((*buffer).try_into()?));
     }

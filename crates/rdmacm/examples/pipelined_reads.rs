@@ -45,7 +45,7 @@ fn read_all(connection: &Connection) -> Result<usize, Box<dyn Error>> {
     let mut reads = Vec::new();
     for start in (0..memory.len()).step_by(CHUNK.try_into()?) {
         let buffer = connection.allocate(CHUNK.try_into()?)?;
-        let part = memory.part(start..start + CHUNK).ok_or("too short")?;
+        let part = memory.slice(start..start + CHUNK).ok_or("too short")?;
         // Waits only while as many requests are in flight as the options allow.
         reads.push(connection.start_read(buffer, part)?);
     }

@@ -74,7 +74,7 @@ macro_rules! waits {
         $($(#[$awaited])*)?
         $($(#[$more])*)?
         pub async fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
-            crate::asynchronous::cooperation::turn().await;
+            crate::asynchronous::cooperation::consume_budget().await;
             $(if let Some(outcome) = $outcome {
                 return outcome;
             })?

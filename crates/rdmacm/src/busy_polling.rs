@@ -17,7 +17,7 @@ const MAX_SKIPPED: u32 = 64;
 const PAUSES: u32 = 1;
 /// After how many more looks come a poll in any case, and a look at the clock: others may have the
 /// processor for a while between two looks.
-const LOOKS_BY_POLL: u32 = 16;
+const CHECKS_PER_POLL: u32 = 16;
 
 /// How long a caller polls before it sleeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +72,7 @@ impl BusyPolling {
         let mut end = None;
         loop {
             if !has_come {
-                look(&watched, LOOKS_BY_POLL, give_way);
+                look(&watched, CHECKS_PER_POLL, give_way);
             }
             let polled = poll();
             if polled.is_some() {
@@ -216,7 +216,7 @@ mod tests {
         };
         let polled = busy.poll(Duration::MAX, || false, watch, &mut poll);
         assert_eq!((polled, watches.get()), (Some(2), 3));
-        assert_eq!(looks.get(), PAUSES + 3 * LOOKS_BY_POLL);
+        assert_eq!(looks.get(), PAUSES + 3 * CHECKS_PER_POLL);
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             false
         };
         assert_eq!(busy.poll(time, || false, || look, || None::<()>), None);
-        assert_eq!(looks.get(), PAUSES + 2 * LOOKS_BY_POLL);
+        assert_eq!(looks.get(), PAUSES + 2 * CHECKS_PER_POLL);
     }
 
     #[test]

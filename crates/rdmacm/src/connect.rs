@@ -12,7 +12,7 @@ mod resolve;
 mod source_address;
 mod target;
 
-pub use config::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, STAGGER};
+pub use config::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, CONNECTION_ATTEMPT_DELAY};
 pub use peer::PeerAddr;
 
 pub(crate) use attempts::ConnectAttempts;

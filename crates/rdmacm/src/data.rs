@@ -9,7 +9,7 @@ mod retries;
 
 pub(crate) use closed::{flush_closed, note_closed};
 pub(crate) use completion_errors::failed_request;
-pub(crate) use device::{CompletionHandler, Devices, OpenDevice, Side, readiness};
+pub(crate) use device::{CompletionHandler, CqKind, Devices, OpenDevice, readiness};
 pub(crate) use device::{check_device, open_context};
 pub(crate) use failure::Failure;
 pub(crate) use keep_alive::{KeepAlive, MIN_KEEP_ALIVE};

@@ -104,15 +104,15 @@ struct State {
     parked: ParkedThreads,
     /// A caller that does not wait has found another thread leading, which may not read what the
     /// caller has come for.
-    is_round_due: bool,
+    is_pass_due: bool,
     /// The leader leaves after this round.
-    is_last_round: bool,
+    is_last_pass: bool,
 }
 
 impl State {
     /// Whether a thread that leaves must see to that. The next leader does, if there is one.
-    fn take_round(&mut self) -> bool {
-        self.parked.any().is_none() && std::mem::take(&mut self.is_round_due)
+    fn take_pass_due(&mut self) -> bool {
+        self.parked.any().is_none() && std::mem::take(&mut self.is_pass_due)
     }
 
     /// How many events of the connection manager are probably there: mostly, each waiter waits

@@ -148,7 +148,9 @@ pub use blocking_executor::{
     BlockingExecutor, BlockingTask, DEFAULT_MAX_HANDSHAKES, THREAD_IDLE_TIME, ThreadExecutor,
 };
 pub use close_reason::CloseReason;
-pub use connect::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, PeerAddr, STAGGER};
+pub use connect::{
+    ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, CONNECTION_ATTEMPT_DELAY, PeerAddr,
+};
 #[cfg(feature = "verbs")]
 pub use datagrams::{Datagram, DatagramAddr, DatagramPeer};
 pub use error::{Cause, Error, Result};

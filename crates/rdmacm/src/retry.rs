@@ -14,16 +14,16 @@ use crate::stage::Stage;
 /// server. If that fails, or takes longer than a second, it tries the addresses that were found
 /// before.
 ///
-/// The pause between attempts is `first_pause` at first and doubles up to `longest_pause`.
+/// The pause between attempts is `initial_backoff` at first and doubles up to `max_backoff`.
 /// Each pause is shortened by a random part of up to a half, so that clients that were
 /// rejected at the same time do not retry at the same time. The deadline of the whole call
 /// holds all the same. [`RetryPolicy::never`] is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     attempts: u32,
-    first_pause: Duration,
-    longest_pause: Duration,
-    attempt_limit: Option<Duration>,
+    initial_backoff: Duration,
+    max_backoff: Duration,
+    attempt_timeout: Option<Duration>,
 }
 
 impl RetryPolicy {
@@ -39,9 +39,9 @@ impl RetryPolicy {
     pub const fn attempts(attempts: u32) -> Self {
         Self {
             attempts,
-            first_pause: Duration::from_millis(20),
-            longest_pause: Duration::from_secs(1),
-            attempt_limit: None,
+            initial_backoff: Duration::from_millis(20),
+            max_backoff: Duration::from_secs(1),
+            attempt_timeout: None,
         }
     }
 
@@ -53,15 +53,15 @@ impl RetryPolicy {
 
     /// The first pause.
     #[must_use]
-    pub const fn first_pause(mut self, pause: Duration) -> Self {
-        self.first_pause = pause;
+    pub const fn initial_backoff(mut self, pause: Duration) -> Self {
+        self.initial_backoff = pause;
         self
     }
 
     /// The longest pause.
     #[must_use]
-    pub const fn longest_pause(mut self, pause: Duration) -> Self {
-        self.longest_pause = pause;
+    pub const fn max_backoff(mut self, pause: Duration) -> Self {
+        self.max_backoff = pause;
         self
     }
 
@@ -71,19 +71,19 @@ impl RetryPolicy {
     /// faster. It does not limit lookups: one may take until the deadline, or a second once addresses
     /// are known.
     #[must_use]
-    pub const fn attempt_limit(mut self, limit: Duration) -> Self {
-        self.attempt_limit = Some(limit);
+    pub const fn attempt_timeout(mut self, limit: Duration) -> Self {
+        self.attempt_timeout = Some(limit);
         self
     }
 
     pub(crate) fn limit(&self) -> Option<Duration> {
-        self.attempt_limit
+        self.attempt_timeout
     }
 
     /// The pause before the next attempt; `None` if there is none.
     pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
         // The limit is not that of lookups, and a list does not change.
-        let is_limited = self.attempt_limit.is_some() && error.stage() != Stage::LookUp;
+        let is_limited = self.attempt_timeout.is_some() && error.stage() != Stage::LookUp;
         let cut_short = is_limited && error.is_timeout();
         if made >= self.attempts || !(error.is_retryable() || cut_short) {
             return None;
@@ -92,9 +92,9 @@ impl RetryPolicy {
             .checked_shl(made.saturating_sub(1))
             .unwrap_or(u32::MAX);
         let pause = self
-            .first_pause
+            .initial_backoff
             .saturating_mul(doubled)
-            .min(self.longest_pause);
+            .min(self.max_backoff);
         Some(pause.saturating_sub(random_part(pause / 2)))
     }
 }
@@ -128,7 +128,9 @@ mod tests {
         let policy = RetryPolicy::until_deadline();
         for (made, most) in [(1, 20), (2, 40), (3, 80), (7, 1000), (60, 1000)] {
             let most = Duration::from_millis(most);
-            let pause = policy.pause(made, &failed(Cause::PeerGone)).unwrap();
+            let pause = policy
+                .pause(made, &failed(Cause::PeerDisconnected))
+                .unwrap();
             assert!(pause <= most && pause >= most / 2, "{made}: {pause:?}");
         }
     }
@@ -136,11 +138,11 @@ mod tests {
     #[test]
     fn a_permanent_failure_is_not_retried() {
         let policy = RetryPolicy::attempts(2);
-        assert!(policy.pause(1, &failed(Cause::PeerGone)).is_some());
-        assert!(policy.pause(2, &failed(Cause::PeerGone)).is_none());
+        assert!(policy.pause(1, &failed(Cause::PeerDisconnected)).is_some());
+        assert!(policy.pause(2, &failed(Cause::PeerDisconnected)).is_none());
         assert!(policy.pause(1, &failed(Cause::NoAddress)).is_none());
         assert!(policy.pause(1, &failed(Cause::Deadline)).is_none());
-        let limited = policy.attempt_limit(Duration::from_secs(1));
+        let limited = policy.attempt_timeout(Duration::from_secs(1));
         assert!(limited.pause(1, &failed(Cause::Deadline)).is_some());
         let looked_up = Error::new(Stage::LookUp, Cause::Deadline);
         assert!(limited.pause(1, &looked_up).is_none());
@@ -156,8 +158,8 @@ mod tests {
         ) {
             let (first, longest) = (Duration::from_nanos(first), Duration::from_nanos(longest));
             let policy = RetryPolicy::attempts(attempts);
-            let policy = policy.first_pause(first).longest_pause(longest);
-            let pause = policy.pause(made, &failed(Cause::PeerGone));
+            let policy = policy.initial_backoff(first).max_backoff(longest);
+            let pause = policy.pause(made, &failed(Cause::PeerDisconnected));
             prop_assert_eq!(pause.is_some(), made < attempts);
             if let Some(pause) = pause {
                 let doubled = 2_u32.checked_pow(made - 1).unwrap_or(u32::MAX);
@@ -169,10 +171,10 @@ mod tests {
         #[test]
         fn pauses_grow_until_the_longest(first in 1..1000_u64, longest in 1..100_000_u64) {
             let (first, longest) = (Duration::from_micros(first), Duration::from_micros(longest));
-            let policy = RetryPolicy::until_deadline().first_pause(first).longest_pause(longest);
+            let policy = RetryPolicy::until_deadline().initial_backoff(first).max_backoff(longest);
             // What is left of a pause is at least a half, so every second one is longer.
             let pauses: Vec<_> = (1..60)
-                .filter_map(|made| policy.pause(made, &failed(Cause::PeerGone)))
+                .filter_map(|made| policy.pause(made, &failed(Cause::PeerDisconnected)))
                 .collect();
             prop_assert_eq!(pauses.len(), 59);
             for pair in pauses.windows(3) {

@@ -245,8 +245,8 @@ impl Host {
 
     /// Adds a network interface without an RDMA device, which has this address. Binding
     /// to the address fails with `ENODEV`.
-    pub fn add_plain_interface(&self, address: IpAddr) {
-        self.change(|host| host.plain_addresses.insert(address));
+    pub fn add_non_rdma_interface(&self, address: IpAddr) {
+        self.change(|host| host.non_rdma_addresses.insert(address));
     }
 
     /// Removes the host's route to this address: resolving it fails with `ENETUNREACH`. A

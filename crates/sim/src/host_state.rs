@@ -43,7 +43,7 @@ pub(crate) struct HostState {
     /// TCP ports that other programs use.
     pub(crate) tcp_ports: BTreeSet<u16>,
     /// The addresses of network interfaces without an RDMA device.
-    pub(crate) plain_addresses: BTreeSet<IpAddr>,
+    pub(crate) non_rdma_addresses: BTreeSet<IpAddr>,
     /// Where no route leads.
     pub(crate) unroutable: BTreeSet<IpAddr>,
     pub(crate) is_responding: bool,
@@ -129,7 +129,7 @@ impl HostState {
             failures: Vec::new(),
             holds: Vec::new(),
             tcp_ports: BTreeSet::new(),
-            plain_addresses: BTreeSet::new(),
+            non_rdma_addresses: BTreeSet::new(),
             unroutable: BTreeSet::new(),
             is_responding: true,
             delay: Duration::ZERO,

@@ -84,7 +84,7 @@ pub(crate) struct Id {
     pub(crate) bound: Option<(PortSpace, u16)>,
     pub(crate) attached: Option<Attached>,
     /// Whether it was bound to an interface without an RDMA device, for good.
-    pub(crate) is_on_plain_interface: bool,
+    pub(crate) is_on_non_rdma_interface: bool,
     /// Partition and GIDs of its port and its peer's, `struct rdma_dev_addr`.
     pub(crate) pkey: u16,
     pub(crate) source_gid: Gid,
@@ -118,7 +118,7 @@ impl Id {
             destination: None,
             bound: None,
             attached: None,
-            is_on_plain_interface: false,
+            is_on_non_rdma_interface: false,
             pkey: 0,
             source_gid: Gid::UNSPECIFIED,
             destination_gid: Gid::UNSPECIFIED,

@@ -21,7 +21,7 @@ use crate::threads::{Quiet, Users};
 use crate::waits::Waits;
 
 /// How often a wait looks whether the clock may move, while it may not.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state of a simulation.
 #[derive(Debug)]
@@ -194,7 +194,7 @@ impl SharedState {
             } else {
                 drop(state);
             }
-            wait.sleep(other, looks.then_some(LOOK_INTERVAL))?;
+            wait.sleep(other, looks.then_some(IDLE_CHECK_INTERVAL))?;
         }
     }
 

@@ -37,7 +37,7 @@ type Times = BTreeMap<Pid, Duration>;
 
 /// What a thread other than the calling one is doing.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct ThreadActivity {
     /// It runs, or is about to.
     is_active: bool,
     /// The processor time that it has used; `None` if the kernel does not count it.
@@ -83,7 +83,7 @@ impl Quiet {
         let mut sleeping = Times::new();
         for thread in other_threads()? {
             // One that has ended meanwhile has no file any more.
-            let Ok(look) = look_at(thread) else {
+            let Ok(look) = read_activity(thread) else {
                 continue;
             };
             let factor = if users.0.contains(&thread) {
@@ -123,12 +123,12 @@ fn other_threads() -> io::Result<Vec<Pid>> {
     Ok(threads)
 }
 
-fn look_at(thread: Pid) -> io::Result<Look> {
+fn read_activity(thread: Pid) -> io::Result<ThreadActivity> {
     let read = |name| fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));
     // First, so that a thread that has run since does not seem to sleep all the time.
     let used = read("schedstat").ok();
     let stat = read("stat")?;
-    Ok(Look {
+    Ok(ThreadActivity {
         is_active: is_active(&stat),
         used: used.as_deref().and_then(processor_time),
     })
@@ -174,7 +174,7 @@ mod tests {
     }
 
     /// Looks at a thread that repeats `work` until `is_reached`.
-    fn look_until(work: fn(), is_reached: impl Fn(Look) -> bool) {
+    fn sample_until(work: fn(), is_reached: impl Fn(ThreadActivity) -> bool) {
         let (sender, receiver) = channel();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -185,7 +185,7 @@ mod tests {
                 }
             });
             let thread = receiver.recv().unwrap();
-            while !is_reached(look_at(thread).unwrap()) {
+            while !is_reached(read_activity(thread).unwrap()) {
                 thread::yield_now();
             }
             is_done.store(true, Ordering::Relaxed);
@@ -195,16 +195,16 @@ mod tests {
 
     #[test]
     fn a_thread_that_computes_is_active() {
-        look_until(spin_loop, |look| look.is_active);
+        sample_until(spin_loop, |look| look.is_active);
         let enough = Duration::from_millis(5);
-        look_until(spin_loop, |look| {
+        sample_until(spin_loop, |look| {
             look.used.is_some_and(|used| used > enough)
         });
     }
 
     #[test]
     fn a_thread_that_sleeps_is_not_active() {
-        look_until(thread::park, |look| !look.is_active);
+        sample_until(thread::park, |look| !look.is_active);
     }
 
     #[test]

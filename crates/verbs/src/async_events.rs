@@ -15,7 +15,7 @@ use crate::token::Token;
 /// shared receive queue reaches its limit. Each event is read once, by one reader.
 ///
 /// Its descriptor, for event loops, is readable while there is an event to
-/// [`take`](Self::take), and when the device is gone.
+/// [`try_next`](Self::try_next), and when the device is gone.
 #[derive(Debug)]
 pub struct AsyncEvents(Readable);
 
@@ -51,29 +51,29 @@ pub enum AsyncEventSource {
 impl AsyncEvents {
     pub(crate) fn open(context: &Context) -> Result<Self> {
         let file = context.uverbs().async_events();
-        let file = file.filter(|_| !context.is_gone());
-        let file = file.ok_or_else(|| context.gone())?;
+        let file = file.filter(|_| !context.is_closed());
+        let file = file.ok_or_else(|| context.closed_error())?;
         Ok(Self(Readable::new(context, file)))
     }
 
-    /// A descriptor to poll, readable while there is an event to [`take`](Self::take), and when
+    /// A descriptor to poll, readable while there is an event to [`try_next`](Self::try_next), and when
     /// the device is gone. It cannot be read. The first call opens it.
     ///
     /// # Errors
     /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
         self.0.readiness()
     }
 
     /// Takes one event, if there is one. With `EPOLLET`, call it until it has found none twice, see
-    /// [`CompletionChannel::take`](crate::CompletionChannel::take).
+    /// [`CompletionChannel::try_next`](crate::CompletionChannel::try_next).
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
-    pub fn take(&self) -> Result<Option<AsyncEvent>> {
+    pub fn try_next(&self) -> Result<Option<AsyncEvent>> {
         let event: Option<uverbs::AsyncEvent> = self.0.read()?;
         Ok(event.map(AsyncEvent::from))
     }
@@ -82,12 +82,12 @@ impl AsyncEvents {
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<AsyncEvent>> {
         let until = deadline.into().until(Instant::now());
         loop {
-            if let Some(event) = self.take()? {
+            if let Some(event) = self.try_next()? {
                 return Ok(Some(event));
             }
             if !self.0.wait(until)? {
@@ -209,14 +209,16 @@ mod tests {
         let context = Stub::new(false).open();
         let (file, mut far) = readable::tests::file();
         let events = AsyncEvents(Readable::new(&context, Arc::clone(&file)));
-        assert_eq!(events.take(), Ok(None));
+        assert_eq!(events.try_next(), Ok(None));
         assert_eq!(events.next(Duration::ZERO), Ok(None));
-        for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {
+        for next in [AsyncEvents::try_next, |events: &AsyncEvents| {
+            events.next(None)
+        }] {
             far.write_all(event(Kind::PORT_ERR, 2).as_bytes()).unwrap();
             let event = next(&events).unwrap().unwrap();
             assert_eq!(event.source, AsyncEventSource::Port(2));
         }
         file.close(|_| ());
-        assert_eq!(events.take().unwrap_err(), context.gone());
+        assert_eq!(events.try_next().unwrap_err(), context.closed_error());
     }
 }

@@ -98,7 +98,7 @@ impl Completion {
     /// [`CompletionError`] if the request failed or was flushed.
     #[doc(alias = "status")]
     #[inline]
-    pub fn result(&self) -> Result<Done, CompletionError> {
+    pub fn result(&self) -> Result<CompletionInfo, CompletionError> {
         let failed = |(status, vendor_error, kind)| CompletionError {
             status,
             vendor_error,
@@ -124,7 +124,7 @@ impl fmt::Debug for Completion {
 /// A successful request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Done {
+pub struct CompletionInfo {
     /// The kind of the request.
     pub opcode: WcOpcode,
     /// Bytes received, of a receive request; of a datagram including the 40 bytes before it.
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    fn done(kind: WorkKind, flags: WcFlags) -> Done {
+    fn done(kind: WorkKind, flags: WcFlags) -> CompletionInfo {
         let wc = WorkCompletion {
             flags,
             immediate_or_key: ImmediateOrKey::from_immediate(Be32::new(0x1234)),

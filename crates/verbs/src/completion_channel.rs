@@ -61,12 +61,12 @@ impl CompletionChannel {
         self.0.readable.context()
     }
 
-    /// A descriptor to poll, readable while there is a notification to [`take`](Self::take), and
+    /// A descriptor to poll, readable while there is a notification to [`try_next`](Self::try_next), and
     /// when the device is gone. It cannot be read. The first call opens it.
     ///
     /// # Errors
     /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
         self.0.readable.readiness()
     }
@@ -80,9 +80,9 @@ impl CompletionChannel {
     /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
-    pub fn take(&self) -> Result<Option<Token>> {
+    pub fn try_next(&self) -> Result<Option<Token>> {
         // Before reading: a queue that is armed once too often does no harm.
         self.clear_notification_due();
         let event: Option<CompletionEvent> = self.0.readable.read()?;
@@ -93,12 +93,12 @@ impl CompletionChannel {
     /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
     #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Token>> {
         let until = deadline.into().until(Instant::now());
         loop {
-            if let Some(token) = self.take()? {
+            if let Some(token) = self.try_next()? {
                 return Ok(Some(token));
             }
             if !self.wait(until)? {
@@ -131,10 +131,10 @@ impl CompletionChannel {
     pub(crate) fn number(&self) -> Result<RawFd> {
         if self.context().is_in_child() {
             // A thread of the parent may have been closing it at the fork.
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         }
         let number = self.0.file.with(File::as_raw_fd);
-        number.ok_or_else(|| self.context().gone())
+        number.ok_or_else(|| self.context().closed_error())
     }
 
     /// How many completion queues use it.

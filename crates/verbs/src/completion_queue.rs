@@ -9,8 +9,8 @@ use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq};
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::fork_detector::ForkDetector;
 use crate::operation::Operation;
-use crate::process_mark::ProcessMark;
 use crate::provider::{CompletionHint, CompletionRing};
 use crate::token::Token;
 
@@ -61,7 +61,7 @@ struct Created {
     leader: LeaderElection,
     /// How often `next` polls before it sleeps.
     polls: u32,
-    mark: ProcessMark,
+    fork_detector: ForkDetector,
     /// Of the ring that it was created with.
     hint: Option<CompletionHint>,
     /// The slot of the next completion, if the hint needs it.
@@ -124,7 +124,7 @@ impl CompletionQueue {
             channel: channel.clone(),
             leader: LeaderElection::default(),
             polls,
-            mark: uverbs.mark(),
+            fork_detector: uverbs.fork_detector(),
             hint: ring.hint(),
             next_slot: AtomicU32::new(0),
             is_resized: AtomicBool::new(false),
@@ -171,7 +171,7 @@ impl CompletionQueue {
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let Some(mut state) = self.state() else {
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         };
         let credits = &self.0.credits;
         let before = credits.entries();
@@ -193,7 +193,7 @@ impl CompletionQueue {
             // Smaller than what was asked for, and than what may come.
             drop(state);
             self.context().close();
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         }
         resized
     }
@@ -222,7 +222,10 @@ impl CompletionQueue {
     /// device uses are copied at once, and the others later.
     #[inline]
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        self.0.mark.is_here().then(|| self.0.state.lock())
+        self.0
+            .fork_detector
+            .is_same_process()
+            .then(|| self.0.state.lock())
     }
 }
 
@@ -232,7 +235,7 @@ impl Drop for Created {
         if let Some(channel) = &self.channel {
             channel.remove_queue();
         }
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             self.state.get_mut().leak();
         }
     }

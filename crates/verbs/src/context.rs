@@ -246,14 +246,14 @@ impl Context {
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the context is closed.
+    /// [`Error::ContextClosed`] if the context is closed.
     #[doc(alias = "ibv_get_async_event")]
     pub fn async_events(&self) -> Result<AsyncEvents> {
         AsyncEvents::open(self)
     }
 
     /// Closes the context although objects created on it exist, for example so that the
-    /// device can be removed. From then on commands fail with [`Error::Gone`], waits
+    /// device can be removed. From then on commands fail with [`Error::ContextClosed`], waits
     /// return, and polling a completion queue returns each outstanding request as failed.
     /// Blocks until commands in progress have ended, of which only destroying a queue pair
     /// of siw takes long.
@@ -269,8 +269,8 @@ impl Context {
     /// Whether the context is closed or the device removed. In a forked child the context
     /// counts as closed.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.uverbs().is_gone()
+    pub fn is_closed(&self) -> bool {
+        self.uverbs().is_unusable()
     }
 
     /// Whether this process has inherited it by `fork(2)`, and so cannot use it.
@@ -283,8 +283,8 @@ impl Context {
         self.uverbs().is_destroyed()
     }
 
-    pub(crate) fn gone(&self) -> Error {
-        self.uverbs().gone()
+    pub(crate) fn closed_error(&self) -> Error {
+        self.uverbs().closed_error()
     }
 
     pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
@@ -337,7 +337,7 @@ mod tests {
 
     use rdmacm_core::AhAttr;
 
-    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::fork_detector::tests::child_ends_while_locked;
     use crate::provider::stub::Stub;
     use crate::shared_receive_queue::SrqOptions;
 

@@ -56,7 +56,7 @@ pub enum Error {
     /// The device is gone, or its context was closed, as it is in a child of the
     /// process that opened it.
     #[error("{device}: the device is gone, or its context was closed")]
-    Gone {
+    ContextClosed {
         /// The device's name.
         device: String,
     },
@@ -163,8 +163,8 @@ impl Error {
 
     /// Whether the device is gone, or its context was closed.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Gone { .. })
+    pub fn is_context_closed(&self) -> bool {
+        matches!(self, Self::ContextClosed { .. })
     }
 
     pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
@@ -211,7 +211,7 @@ impl From<Error> for io::Error {
             (Error::InvalidInput { .. }, _) => io::ErrorKind::InvalidInput,
             (Error::Answer { .. } | Error::OtherNode { .. }, _) => io::ErrorKind::InvalidData,
             (Error::NoNode { .. }, _) => io::ErrorKind::NotFound,
-            (Error::Gone { .. }, _) => io::ErrorKind::NotConnected,
+            (Error::ContextClosed { .. }, _) => io::ErrorKind::NotConnected,
             (Error::Driver { .. }, _) => io::ErrorKind::Unsupported,
             _ => io::ErrorKind::Other,
         };

@@ -28,7 +28,7 @@
 //!   the context afterwards. If queue pairs could not be destroyed for that reason, a device may
 //!   still use their memory: the memory is freed with the last handle of the context if the thread
 //!   that closes the context is allowed to destroy them, and is leaked otherwise. In a forked child
-//!   the context counts as closed: commands fail with [`Error::Gone`].
+//!   the context counts as closed: commands fail with [`Error::ContextClosed`].
 //!
 //! # A message
 //! ```no_run
@@ -40,7 +40,7 @@
 //! # fn example(device: &RdmaDevice) -> Result<(), Box<dyn std::error::Error>> {
 //! let context = Context::open(device)?;
 //! // With a protection domain and completion queues of its own.
-//! let queue_pair = QueuePair::options(QpType::RC).waitable().create(&context)?;
+//! let queue_pair = QueuePair::options(QpType::RC).with_completion_channels().create(&context)?;
 //! let buffer = queue_pair.protection_domain().allocate(4096)?;
 //! queue_pair.post_receive(buffer)?;
 //! connect(&queue_pair); // rdmacm_core::IdHandle::with_queue_pair, or the crate rdmacm
@@ -66,6 +66,7 @@ mod completion_queue;
 mod context;
 mod device_source;
 mod error;
+mod fork_detector;
 mod gid_table;
 mod grh;
 mod limits;
@@ -74,7 +75,6 @@ mod memory;
 mod opcodes;
 mod operation;
 mod port;
-mod process_mark;
 mod protection_domain;
 mod provider;
 mod queue_pair;
@@ -93,7 +93,7 @@ mod work_queue;
 pub use address_handle::AddressHandle;
 pub use async_events::{AsyncEvent, AsyncEventSource, AsyncEvents};
 pub use completion::{
-    Completion, CompletionError, DatagramSource, Done, WorkId, WorkIds, WorkKind,
+    Completion, CompletionError, CompletionInfo, DatagramSource, WorkId, WorkIds, WorkKind,
 };
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CompletionWatch, CqOptions};

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use crate::process_mark::ProcessMark;
+use crate::fork_detector::ForkDetector;
 use crate::resource_list::Entry;
 
 mod slots;
@@ -74,7 +74,7 @@ pub(crate) struct MappedMemory {
     length: usize,
     /// A forked child does not inherit the mapping, and must not unmap other memory at its
     /// address.
-    mark: ProcessMark,
+    fork_detector: ForkDetector,
     /// In the list of those that are detached when the context is closed.
     entry: Option<Entry<Self>>,
 }
@@ -90,13 +90,13 @@ impl MappedMemory {
         file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
-        mark: &ProcessMark,
+        fork_detector: &ForkDetector,
     ) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mapped = Self {
             base: map(length, libc::MAP_SHARED, file.as_raw_fd(), offset)?,
             length,
-            mark: mark.clone(),
+            fork_detector: fork_detector.clone(),
             entry: None,
         };
         mapped.exclude_from_fork()?;
@@ -125,7 +125,7 @@ impl MappedMemory {
     /// # Errors
     /// Those of the kernel. The driver's memory then stays mapped.
     pub(crate) fn detach(&self) -> io::Result<()> {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             return Ok(());
         }
         // The memory is allocated here: an `mmap(2)` onto the old memory would unmap that
@@ -172,7 +172,7 @@ impl MappedMemory {
 
 impl Drop for MappedMemory {
     fn drop(&mut self) {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             // Dropping it takes the lock of the list, which a thread of the parent may have held.
             std::mem::forget(self.entry.take());
             return;
@@ -206,7 +206,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::fork_detector::tests::child_ends_while_locked;
     use crate::resource_list::ResourceList;
 
     const LENGTH: usize = 64;
@@ -222,8 +222,10 @@ mod tests {
     fn mapped() -> Arc<MappedMemory> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH as u64).unwrap();
-        let mark = ProcessMark::new().unwrap();
-        Arc::new(MappedMemory::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &mark).unwrap())
+        let fork_detector = ForkDetector::new().unwrap();
+        Arc::new(
+            MappedMemory::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &fork_detector).unwrap(),
+        )
     }
 
     #[test]

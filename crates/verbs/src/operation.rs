@@ -37,9 +37,9 @@ pub enum Operation {
     },
     /// [`RemoteAccessRegion::change_access`](crate::RemoteAccessRegion::change_access).
     ChangeAccess,
-    /// Taking a part of memory: [`Buffer::part`](crate::Buffer::part) and
-    /// [`RemoteAccessRegion::part`](crate::RemoteAccessRegion::part).
-    TakePart,
+    /// Taking a part of memory: [`Buffer::slice`](crate::Buffer::slice) and
+    /// [`RemoteAccessRegion::slice`](crate::RemoteAccessRegion::slice).
+    Slice,
     /// [`ProtectionDomain::create_address_handle`](crate::ProtectionDomain::create_address_handle).
     CreateAddressHandle,
     /// [`SrqOptions::create`](crate::SrqOptions::create).
@@ -92,7 +92,7 @@ impl fmt::Display for Operation {
             Self::Wait => f.write_str("wait for a completion"),
             Self::Register { length } => write!(f, "register {length} bytes of memory"),
             Self::ChangeAccess => f.write_str("change the access to memory"),
-            Self::TakePart => f.write_str("take a part of memory"),
+            Self::Slice => f.write_str("slice memory"),
             Self::CreateAddressHandle => f.write_str("create an address handle"),
             Self::CreateSharedReceiveQueue => f.write_str("create a shared receive queue"),
             Self::SharedReceiveQueue => f.write_str("query or modify a shared receive queue"),

@@ -158,7 +158,7 @@ impl QueuePair {
         let stops = is_reset || state.is_some_and(|state| self.fails_in(state));
         if self.context().is_in_child() {
             // A thread of the parent may have been posting at the fork.
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         }
         // One at a time: one that fails accepts requests again.
         let _stopping = stops.then(|| self.stopping.lock());
@@ -183,7 +183,7 @@ impl QueuePair {
     /// # Errors
     /// [`Error::Command`].
     #[doc(alias = "IBV_QPS_ERR")]
-    pub fn fail(&self) -> Result<()> {
+    pub fn move_to_error(&self) -> Result<()> {
         let mut attr = QpAttr::new_zeroed();
         attr.qp_state = QpState::ERR;
         self.modify(&attr, QpAttrMask::STATE)

@@ -57,7 +57,7 @@ impl Readable {
     fn open(&self) -> Result<Epoll> {
         if self.context.is_in_child() {
             // A thread of the parent may have been closing the file at the fork.
-            return Err(self.context.gone());
+            return Err(self.context.closed_error());
         }
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(wait_error)?;
         let event = |what| EpollEvent::new(EpollFlags::EPOLLIN, what);
@@ -67,7 +67,7 @@ impl Readable {
             epoll.add(file, event(RECORD))
         });
         added
-            .ok_or_else(|| self.context.gone())?
+            .ok_or_else(|| self.context.closed_error())?
             .map_err(wait_error)?;
         let close_signal = self.context.close_signal()?;
         let added = epoll.add(close_signal.closed(), event(CLOSED));
@@ -111,14 +111,14 @@ impl Readable {
     pub(crate) fn read<T: FromBytes + IntoBytes>(&self) -> Result<Option<T>> {
         if self.context.is_in_child() {
             // The records belong to the parent process.
-            return Err(self.context.gone());
+            return Err(self.context.closed_error());
         }
         self.epoll()?;
         let mut record = T::new_zeroed();
         let bytes = record.as_mut_bytes();
         let size = bytes.len();
         let read = self.file.with(|mut file: &File| file.read(bytes));
-        match read.ok_or_else(|| self.context.gone())? {
+        match read.ok_or_else(|| self.context.closed_error())? {
             Ok(length) if length == size => {
                 self.has_read.store(true, Ordering::Relaxed);
                 Ok(Some(record))
@@ -137,7 +137,7 @@ impl Readable {
             Err(_) => {
                 // The kernel has disconnected the file from the device.
                 self.context.close();
-                Err(self.context.gone())
+                Err(self.context.closed_error())
             }
         }
     }

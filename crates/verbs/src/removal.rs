@@ -27,13 +27,13 @@ const DEVICES: &str = "/sys/dev/char";
 /// A verbs node. The kernel gives the device number of a removed one to the next device, even while
 /// the removed one is open (`ib_uverbs_remove_one`), but not the inode of its directory in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct DeviceNode {
     number: u64,
     /// `None` if sysfs did not have it.
     inode: Option<u64>,
 }
 
-impl Node {
+impl DeviceNode {
     /// The node that has this device number now.
     pub(crate) fn with_number(number: u64) -> Self {
         Self::in_devices(Path::new(DEVICES), number)
@@ -95,7 +95,7 @@ impl Removals {
 
     /// Reads all announcements. Returns whether one is the removal of this verbs node, or, if
     /// some were lost, whether the node is gone.
-    pub(crate) fn has_removed(&self, node: Node) -> bool {
+    pub(crate) fn has_removed(&self, node: DeviceNode) -> bool {
         // Whatever it contains is overwritten.
         let mut buffer = self.buffer.lock();
         let mut removed = false;
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn an_existing_node_is_found() {
-        let null = Node::with_number(libc::makedev(1, 3));
+        let null = DeviceNode::with_number(libc::makedev(1, 3));
         assert!(null.exists(), "/dev/null");
-        assert!(!Node::with_number(libc::makedev(1, 4000)).exists());
+        assert!(!DeviceNode::with_number(libc::makedev(1, 4000)).exists());
     }
 
     #[test]
@@ -191,10 +191,10 @@ mod tests {
             fs::create_dir(sysfs.path().join(directory)).unwrap();
         }
         let number = libc::makedev(231, 192);
-        assert!(!Node::in_devices(&devices, number).exists_in(&devices));
-        let unknown = Node::in_devices(&devices, number);
+        assert!(!DeviceNode::in_devices(&devices, number).exists_in(&devices));
+        let unknown = DeviceNode::in_devices(&devices, number);
         link_to("uverbs0");
-        let node = Node::in_devices(&devices, number);
+        let node = DeviceNode::in_devices(&devices, number);
         assert!(node.exists_in(&devices) && unknown.exists_in(&devices));
         link_to("uverbs1");
         assert!(!node.exists_in(&devices));
@@ -210,6 +210,6 @@ mod tests {
     fn no_removal_is_reported_without_one() {
         let removals = Removals::open().unwrap();
         // Other devices may be removed meanwhile, but no node has this number.
-        assert!(!removals.has_removed(Node::with_number(u64::MAX)));
+        assert!(!removals.has_removed(DeviceNode::with_number(u64::MAX)));
     }
 }

@@ -135,7 +135,7 @@ pub struct SendRequest<'a> {
     pub(crate) inline: Option<&'a [u8]>,
     pub(crate) flags: SendFlags,
     /// Whether it is a signalled SEND from memory, and has no destination.
-    pub(crate) is_plain: bool,
+    pub(crate) is_fast_path: bool,
     pub(crate) destination: Option<Destination>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> SendRequest<'a> {
     #[inline]
     pub fn new(operation: SendOperation, memory: impl Into<SgList>) -> Self {
         Self {
-            is_plain: matches!(operation, SendOperation::Send),
+            is_fast_path: matches!(operation, SendOperation::Send),
             operation,
             sg_list: memory.into(),
             inline: None,
@@ -180,7 +180,7 @@ impl<'a> SendRequest<'a> {
     pub fn inline(operation: SendOperation, bytes: &'a [u8]) -> Self {
         Self {
             inline: Some(bytes),
-            is_plain: false,
+            is_fast_path: false,
             ..Self::new(operation, SgList::NONE)
         }
     }
@@ -191,7 +191,7 @@ impl<'a> SendRequest<'a> {
     #[doc(alias = "IBV_SEND_SIGNALED")]
     pub fn unsignaled(mut self) -> Self {
         self.flags.remove(SendFlags::SIGNALED);
-        self.is_plain = false;
+        self.is_fast_path = false;
         self
     }
 
@@ -213,7 +213,7 @@ impl<'a> SendRequest<'a> {
     /// number of the queue pair and its queue key.
     #[doc(alias = "ibv_ah")]
     pub fn to(mut self, address: &AddressHandle, qp_number: u32, qkey: u32) -> Self {
-        self.is_plain = false;
+        self.is_fast_path = false;
         self.destination = Some(Destination {
             address: address.clone(),
             qp_number,

@@ -17,8 +17,8 @@ pub(crate) struct QueueIndex(u32);
 const SHARED: u32 = 1 << 31;
 /// The bits of the place; those above it count how often the place was used, from 1: no id of a
 /// request is 0, because a replaced ring reads as zeros.
-const PLACE: u32 = (1 << 22) - 1;
-const FIRST_USE: u32 = PLACE + 1;
+const SLOT_MASK: u32 = (1 << 22) - 1;
+const FIRST_USE: u32 = SLOT_MASK + 1;
 
 /// How to find the queue of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +31,15 @@ pub(crate) enum Queue {
 
 impl QueueIndex {
     /// The first index of a place; `None` if there are too many.
-    pub(crate) fn own(place: usize) -> Option<Self> {
-        let place = u32::try_from(place).ok()?;
-        (place <= PLACE).then_some(Self(place | FIRST_USE))
+    pub(crate) fn own(slot: usize) -> Option<Self> {
+        let slot = u32::try_from(slot).ok()?;
+        (slot <= SLOT_MASK).then_some(Self(slot | FIRST_USE))
     }
 
     /// The next index of the same place.
     pub(crate) fn next(self) -> Self {
         let next = (self.0 + FIRST_USE) & !SHARED;
-        Self(if next <= PLACE {
+        Self(if next <= SLOT_MASK {
             next | FIRST_USE
         } else {
             next
@@ -53,13 +53,13 @@ impl QueueIndex {
 
     /// The place, if it is that of a queue pair's work queue.
     #[inline]
-    pub(crate) fn place(self) -> usize {
-        (self.0 & PLACE) as usize
+    pub(crate) fn slot(self) -> usize {
+        (self.0 & SLOT_MASK) as usize
     }
 
     pub(crate) fn queue(self) -> Queue {
         if self.0 & SHARED == 0 {
-            Queue::Own(self.place())
+            Queue::Own(self.slot())
         } else {
             Queue::Shared(self.0 & !SHARED)
         }

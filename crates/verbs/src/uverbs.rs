@@ -15,12 +15,12 @@ use zerocopy::FromZeros;
 
 use crate::close_signal::CloseSignal;
 use crate::error::{Error, Result};
+use crate::fork_detector::ForkDetector;
 use crate::gid_table::GidEntry;
 use crate::mapping::{MappedMemory, Mapping};
 use crate::operation::Operation;
-use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
-use crate::removal::Node;
+use crate::removal::DeviceNode;
 use crate::resource_list::ResourceList;
 use crate::revocable_file::RevocableFile;
 
@@ -45,8 +45,8 @@ pub(crate) use open_file::OpenFile;
 pub(crate) struct Uverbs {
     device: String,
     /// The node, whose removal the kernel announces.
-    node: Option<Node>,
-    mark: ProcessMark,
+    node: Option<DeviceNode>,
+    fork_detector: ForkDetector,
     provider: Arc<dyn Provider>,
     file: RevocableFile<OpenFile>,
     /// The descriptor of asynchronous events, which the kernel creates with the context.
@@ -72,7 +72,7 @@ impl Drop for Uverbs {
     /// In a forked child, a thread of the parent may have been changing the resources at the
     /// fork.
     fn drop(&mut self) {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             std::mem::forget(std::mem::take(self.resources.get_mut()));
         }
     }
@@ -105,7 +105,7 @@ impl Uverbs {
         Ok(Self {
             device: device.to_owned(),
             node: file.node(),
-            mark: mark()?,
+            fork_detector: fork_detector()?,
             provider,
             file: RevocableFile::new(file),
             async_events: OnceLock::new(),
@@ -138,7 +138,7 @@ impl Uverbs {
     /// Sends one command and returns its answer. Allocates nothing.
     ///
     /// # Errors
-    /// [`Error::Command`] if the kernel refuses, [`Error::Gone`] if the device is gone.
+    /// [`Error::Command`] if the kernel refuses, [`Error::ContextClosed`] if the device is gone.
     pub(crate) fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
         self.with(|file| ask(file, operation, request))
     }
@@ -173,7 +173,7 @@ impl Uverbs {
             _ => {
                 // Closed already, or the kernel has disconnected the file from the device.
                 self.close();
-                self.gone()
+                self.closed_error()
             }
         }
     }
@@ -194,20 +194,20 @@ impl Uverbs {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                 // The kernel has disconnected the file from the device.
                 self.close();
-                Err(self.gone())
+                Err(self.closed_error())
             }
             Some(result) => result,
-            None => Err(self.gone()),
+            None => Err(self.closed_error()),
         }
     }
 
     /// Maps memory of the driver, at the offset of an answer.
     ///
     /// # Errors
-    /// [`Error::Map`] if the kernel refuses, [`Error::Gone`] if the device is gone.
+    /// [`Error::Map`] if the kernel refuses, [`Error::ContextClosed`] if the device is gone.
     pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
-            let mapped = MappedMemory::new(file.memory(), offset, length, &self.mark);
+            let mapped = MappedMemory::new(file.memory(), offset, length, &self.fork_detector);
             let mapped = mapped.map_err(|error| Error::map(&error))?;
             let mapped = self.mappings.add(|entry| mapped.listed(entry));
             Ok(Mapping::whole(&mapped))
@@ -269,7 +269,7 @@ impl Uverbs {
         let record = || self.resources().queue_pairs.insert(handle, Vec::new());
         // If the file was closed in between, the queue pair has no requests.
         let recorded = self.with_open(|_| record());
-        recorded.map(|_| created).ok_or_else(|| self.gone())
+        recorded.map(|_| created).ok_or_else(|| self.closed_error())
     }
 
     /// Destroys a queue pair. Returns whether it no longer uses memory.
@@ -376,8 +376,8 @@ impl Uverbs {
     }
 
     /// The mark of the process that opened it.
-    pub(crate) fn mark(&self) -> ProcessMark {
-        self.mark.clone()
+    pub(crate) fn fork_detector(&self) -> ForkDetector {
+        self.fork_detector.clone()
     }
 
     /// Whether it is closed. That it may be a forked child is not checked.
@@ -388,14 +388,14 @@ impl Uverbs {
 
     /// Whether it is closed. It counts as closed in a forked child of the process that opened
     /// it.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_unusable(&self) -> bool {
         self.closed.get().is_some() || self.is_in_child()
     }
 
     /// Whether this is a forked child of the process that opened it, without the driver's
     /// memory.
     pub(crate) fn is_in_child(&self) -> bool {
-        !self.mark.is_here()
+        !self.fork_detector.is_same_process()
     }
 
     /// Whether it is closed and all its queue pairs are destroyed.
@@ -403,8 +403,8 @@ impl Uverbs {
         matches!(self.closed.get(), Some(Closed::Destroyed))
     }
 
-    pub(crate) fn gone(&self) -> Error {
-        Error::Gone {
+    pub(crate) fn closed_error(&self) -> Error {
+        Error::ContextClosed {
             device: self.device.clone(),
         }
     }
@@ -421,7 +421,7 @@ impl Uverbs {
         if self.node.is_some_and(|node| !node.exists()) {
             self.close();
         }
-        if self.is_gone() {
+        if self.is_unusable() {
             close_signal.set();
         }
         Ok(close_signal)
@@ -447,8 +447,8 @@ impl Uverbs {
     }
 }
 
-fn mark() -> Result<ProcessMark> {
-    ProcessMark::new().map_err(|error| Error::map(&error))
+fn fork_detector() -> Result<ForkDetector> {
+    ForkDetector::new().map_err(|error| Error::map(&error))
 }
 
 fn ask<C: Command>(file: &OpenFile, operation: Operation, request: &C) -> Result<C::Response> {

@@ -175,7 +175,7 @@ impl QpStatus {
 }
 
 /// The completion of a request of this queue pair when the device is gone.
-fn gone(queue_pair: u32) -> WorkCompletion {
+fn device_removed(queue_pair: u32) -> WorkCompletion {
     failed(queue_pair, WcStatus::FATAL_ERR)
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rdmacm_addrinfo::{Acm, AddrInfo, AddrInfoFlags, Directory, Reason};
+use rdmacm_addrinfo::{Acm, AddrInfo, AddrInfoFlags, AddrInfoResolver, Reason};
 use rdmacm_core::{Family, PathData, PortSpace};
 use rdmacm_tests::{AcmDaemon, Action, PATIENCE, Site};
 
@@ -186,28 +186,28 @@ fn c_library(script: &Script, daemon: Option<&AcmDaemon>) -> Said {
 
 /// Returns all entries in their order.
 fn resolve(script: &Script, daemon: Option<&AcmDaemon>) -> Vec<AddrInfo> {
-    let directory = match script.daemon {
+    let resolver = match script.daemon {
         // Without the option.
-        Daemon::Absent => Directory::new(),
-        _ => Directory::new().acm(Acm::new().timeout(script.patience(SILENCE))),
+        Daemon::Absent => AddrInfoResolver::new(),
+        _ => AddrInfoResolver::new().acm(Acm::new().timeout(script.patience(SILENCE))),
     };
     let before = daemon.map_or(0, |daemon| daemon.requests(0).len());
-    let mut found = ask(&directory, script);
+    let mut found = ask(&resolver, script);
     if script.twice {
         if let Some(daemon) = daemon {
             assert_eq!(daemon.requests(before + 1).len(), before + 1);
         }
-        found.extend(ask(&directory, script));
+        found.extend(ask(&resolver, script));
     }
     found
 }
 
-fn ask(directory: &Directory, script: &Script) -> Vec<AddrInfo> {
+fn ask(resolver: &AddrInfoResolver, script: &Script) -> Vec<AddrInfo> {
     let question = &script.question;
     let hints = question.hints().deadline(script.deadline());
     let (node, service) = (question.node.as_deref(), question.service);
     let started = Instant::now();
-    let found = directory.resolve(node, service, &hints);
+    let found = resolver.resolve(node, service, &hints);
     assert!(started.elapsed() < PATIENCE);
     found.unwrap()
 }
@@ -237,7 +237,7 @@ fn reached(list: &[AddrInfo], script: &Script, site: &Site) {
     );
     let (native, ip): (Vec<_>, Vec<_>) = list.iter().partition(|info| info.family == Family::Ib);
     for info in native {
-        let unreachable = info.reach.as_ref().unwrap_err();
+        let unreachable = info.route.as_ref().unwrap_err();
         let refused = matches!(
             unreachable.reason,
             Reason::Refused(_) | Reason::OnlyInfiniband
@@ -250,11 +250,11 @@ fn reached(list: &[AddrInfo], script: &Script, site: &Site) {
         .filter(|info| info.port_space == PortSpace::TCP)
     {
         let route = info
-            .reach
+            .route
             .as_ref()
             .unwrap_or_else(|reason| panic!("{reason}"));
         let given = info
-            .route
+            .paths
             .iter()
             .find(|path| path.flags == PathData::USABLE);
         let taken = route.path_records.first().map(|path| path.record.dgid);

@@ -54,7 +54,7 @@ impl Line {
     fn of(info: &AddrInfo) -> Self {
         let family = number(info.family);
         let (qp, ps) = (info.qp_type.number(), info.port_space.number());
-        let route = info.route.iter().map(PathRecordData::from);
+        let route = info.paths.iter().map(PathRecordData::from);
         let route: String = route.map(|path| hexadecimal(path.as_bytes())).collect();
         Self {
             kind: format!("family={family} qp={qp} ps={ps:#x}"),

@@ -15,7 +15,7 @@ const NEAR: Gid = Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
 /// The route in the hints, by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum RouteHint {
     None,
     Record,
     Data,
@@ -33,7 +33,7 @@ pub(super) struct Question {
     pub(super) port_space: PortSpace,
     pub(super) source: Option<CmAddr>,
     pub(super) destination: Option<CmAddr>,
-    pub(super) route: Route,
+    pub(super) route: RouteHint,
 }
 
 impl Question {
@@ -48,7 +48,7 @@ impl Question {
             port_space: PortSpace::TCP,
             source: None,
             destination: None,
-            route: Route::None,
+            route: RouteHint::None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Question {
         self
     }
 
-    pub(super) fn route(mut self, route: Route) -> Self {
+    pub(super) fn route(mut self, route: RouteHint) -> Self {
         self.route = route;
         self
     }
@@ -118,10 +118,10 @@ impl Question {
         let family = self.family.map(super::list::number);
         arguments.extend(family.map(|number| format!("family={number}")));
         let route = match self.route {
-            Route::None => String::new(),
-            Route::Record => hexadecimal(hinted().record.as_bytes()),
-            Route::Data => hexadecimal(hinted().as_bytes()),
-            Route::TwoData => hexadecimal(hinted().as_bytes()).repeat(2),
+            RouteHint::None => String::new(),
+            RouteHint::Record => hexadecimal(hinted().record.as_bytes()),
+            RouteHint::Data => hexadecimal(hinted().as_bytes()),
+            RouteHint::TwoData => hexadecimal(hinted().as_bytes()).repeat(2),
         };
         if !route.is_empty() {
             arguments.push(format!("route={route}"));
@@ -144,10 +144,10 @@ impl Question {
         }
         let path = PathData::from(&hinted());
         match self.route {
-            Route::None => hints,
-            Route::Record => hints.route([path.record]),
-            Route::Data => hints.route([path]),
-            Route::TwoData => hints.route([path, path]),
+            RouteHint::None => hints,
+            RouteHint::Record => hints.route([path.record]),
+            RouteHint::Data => hints.route([path]),
+            RouteHint::TwoData => hints.route([path, path]),
         }
     }
 }

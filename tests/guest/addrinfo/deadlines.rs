@@ -43,7 +43,7 @@ fn silent_neighbours_share_the_deadline(site: &Site) {
         let found = found.unwrap();
         assert_eq!(found.len(), 3);
         for info in found {
-            assert_explained(&info.reach.unwrap_err(), Step::Address, "neighbour");
+            assert_explained(&info.route.unwrap_err(), Step::Address, "neighbour");
         }
     });
 }

@@ -88,8 +88,8 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(info.source, Some(any.into()));
     match site.abi {
-        AddressAbi::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
-        AddressAbi::IpOnly => assert_explained(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
+        AddressAbi::AnyFamily => assert!(info.route.unwrap().device_port.is_none()),
+        AddressAbi::IpOnly => assert_explained(&info.route.unwrap_err(), Step::Bind, IP_ONLY),
     }
 }
 

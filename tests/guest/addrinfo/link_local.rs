@@ -28,7 +28,7 @@ fn is_reached(site: &Site, node: &str) {
     let info = only(resolve(site, node, "7471", &rc()));
     let destination = site.link_local(site.scope_id()).with_port(7471);
     assert_eq!(info.destination, Some(destination));
-    let via = info.via().unwrap();
+    let via = info.device_port().unwrap();
     assert_eq!(via.rdma_device().unwrap().name, site.device);
 }
 

@@ -67,7 +67,7 @@ fn a_family_leaves_the_other_addresses_out(site: &Site) {
 #[case(each_abi)]
 fn addresses_on_two_devices(site: &Site) {
     let found = resolve(site, "pair", "7471", &rc()).unwrap();
-    let named = |info: &AddrInfo| Some(info.via()?.rdma_device()?.name);
+    let named = |info: &AddrInfo| Some(info.device_port()?.rdma_device()?.name);
     let mut devices: Vec<_> = found.iter().filter_map(named).collect();
     assert_eq!(addresses(&found), getent("pair").0);
     devices.sort();
@@ -87,7 +87,7 @@ fn unreachable_addresses_come_last_with_their_cause(site: &Site) {
         assert_eq!(addresses(&found), order);
         assert!(found[0].is_reachable());
         for unreached in &found[1..] {
-            let words = unreached.reach.as_ref().unwrap_err().to_string();
+            let words = unreached.route.as_ref().unwrap_err().to_string();
             assert!(
                 words.contains("no RDMA") || words.contains("no route"),
                 "{words}"

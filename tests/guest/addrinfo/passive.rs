@@ -1,6 +1,6 @@
 //! Addresses to listen on.
 
-use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Step};
+use rdmacm_addrinfo::{AddrInfo, AddrInfoResolver, Hints, Step};
 use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
@@ -13,7 +13,7 @@ fn passive() -> Hints {
 
 #[track_caller]
 fn via_the_device(site: &Site, info: &AddrInfo) {
-    let via = info.via().unwrap();
+    let via = info.device_port().unwrap();
     assert_eq!(via.rdma_device().unwrap().name, site.device);
 }
 
@@ -32,9 +32,9 @@ fn the_device_is_known_and_no_destination(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &passive()));
     assert_eq!(info.destination, None);
-    let route = info.reach.unwrap();
+    let route = info.route.unwrap();
     assert_eq!(route.path_records, []);
-    let via = route.via.unwrap();
+    let via = route.device_port.unwrap();
     assert_eq!(via.port, 1);
     assert_eq!(via.destination_gid, None);
 }
@@ -44,7 +44,7 @@ fn a_wildcard_belongs_to_every_device(site: &Site) {
     for (node, family) in [("0.0.0.0", Family::V4), ("::", Family::V6)] {
         let info = only(resolve(site, node, "7471", &passive()));
         assert_eq!(info.source, Some(CmAddr::any(family).with_port(7471)));
-        assert_eq!(info.reach.unwrap().via, None);
+        assert_eq!(info.route.unwrap().device_port, None);
     }
 }
 
@@ -60,7 +60,7 @@ fn without_a_node_both_wildcards(site: &Site) {
 #[case(each_abi)]
 fn loopback_is_a_wildcard_to_the_kernel(site: &Site) {
     let info = only(resolve(site, "127.0.0.1", "7471", &passive()));
-    assert_eq!(info.reach.unwrap().via, None);
+    assert_eq!(info.route.unwrap().device_port, None);
 }
 
 #[case(each_abi)]
@@ -152,10 +152,10 @@ fn an_interface_without_rdma_is_reported(site: &Site) {
 
 #[case(each_abi)]
 fn every_local_rdma_address(site: &Site) {
-    let found = Directory::new().local("7471", &rc()).unwrap();
+    let found = AddrInfoResolver::new().local("7471", &rc()).unwrap();
     let of_the_device: Vec<_> = found
         .iter()
-        .filter(|info| info.via().unwrap().rdma_device().unwrap().name == site.device)
+        .filter(|info| info.device_port().unwrap().rdma_device().unwrap().name == site.device)
         .cloned()
         .collect();
     are_the_devices(site, &of_the_device);

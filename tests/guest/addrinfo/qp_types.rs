@@ -35,11 +35,11 @@ fn reliable_connections_in_the_infiniband_port_space(site: &Site) {
 
 /// On iWARP the kernel resolves any type and fails to connect.
 fn is_for_roce(site: &Site, hints: &Hints) {
-    let reach = resolved(site, hints).reach;
+    let route = resolved(site, hints).route;
     match site.soft {
-        Soft::Rxe => assert_eq!(reach.unwrap().via.unwrap().port, 1),
+        Soft::Rxe => assert_eq!(route.unwrap().device_port.unwrap().port, 1),
         Soft::Siw => {
-            let unreachable = reach.unwrap_err();
+            let unreachable = route.unwrap_err();
             assert_eq!(unreachable.reason, Reason::OnlyReliableConnected);
             assert_explained(&unreachable, Step::Query, "iWARP");
         }

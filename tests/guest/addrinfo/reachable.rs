@@ -54,7 +54,7 @@ fn without_a_service_the_port_is_0(site: &Site) {
 fn the_device_is_the_one_sysfs_knows(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc()));
-    let via = info.via().unwrap();
+    let via = info.device_port().unwrap();
     let device = via.rdma_device().unwrap();
     assert_eq!(device.name, site.device);
     assert_eq!(via.device.guid.to_string(), sysfs(site, "node_guid"));
@@ -88,7 +88,7 @@ fn gids_are(site: &Site, node: &str, on_roce: Ipv6Addr) {
         }
     };
     let info = only(resolve(site, node, "7471", &rc()));
-    let via = info.via().unwrap();
+    let via = info.device_port().unwrap();
     assert_eq!(via.source_gid, gid);
     assert_eq!(via.destination_gid, Some(gid));
 }
@@ -97,13 +97,13 @@ fn gids_are(site: &Site, node: &str, on_roce: Ipv6Addr) {
 fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     let v4 = site.v4.to_string();
     let route = only(resolve(site, v4.as_str(), "7471", &rc()))
-        .reach
+        .route
         .unwrap();
     if site.soft == Soft::Siw {
         assert_eq!(route.path_records, []);
         return;
     }
-    let via = route.via.unwrap();
+    let via = route.device_port.unwrap();
     let [path] = route.path_records.as_slice() else {
         panic!("{:?}", route.path_records);
     };
@@ -125,7 +125,7 @@ fn no_route_leaves_out_the_path_record_only(site: &Site) {
     let mut routed = only(resolve(site, v4.as_str(), "7471", &rc()));
     let unrouted = only(resolve(site, v4.as_str(), "7471", &rc().no_route()));
     routed.flags = AddrInfoFlags::NOROUTE;
-    routed.reach.as_mut().unwrap().path_records.clear();
+    routed.route.as_mut().unwrap().path_records.clear();
     assert_eq!(unrouted, routed);
 }
 

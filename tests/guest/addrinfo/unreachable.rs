@@ -48,7 +48,7 @@ fn loopback_when_routes_are_left_out(site: &Site) {
     for node in ["127.0.0.1", "::1", "0.0.0.0", "::"] {
         let info = only(resolve(site, node, "7471", &hints));
         assert_eq!(info.source, None);
-        let unreachable = info.reach.unwrap_err();
+        let unreachable = info.route.unwrap_err();
         assert_eq!(unreachable.reason, Reason::Loopback);
         says_loopback(&unreachable);
     }
@@ -59,7 +59,7 @@ fn a_service_alone_is_loopback(site: &Site) {
     let found = resolve(site, None, "7471", &rc()).unwrap();
     for (info, ip) in found.iter().zip(LOOPBACKS.iter().rev()) {
         assert_eq!(info.destination, Some(CmAddr::from((*ip, 7471))));
-        says_loopback(info.reach.as_ref().unwrap_err());
+        says_loopback(info.route.as_ref().unwrap_err());
     }
     assert_eq!(found.len(), LOOPBACKS.len());
 }
@@ -70,7 +70,7 @@ fn unreachable_entries_have_no_route(site: &Site) {
     let info = only(resolve(site, unroutable.as_str(), "7471", &rc()));
     assert_eq!(info.destination, Some(CmAddr::from((UNROUTABLE, 7471))));
     assert_eq!(info.source, None);
-    assert_eq!(info.via(), None);
+    assert_eq!(info.device_port(), None);
 }
 
 #[track_caller]

@@ -183,7 +183,7 @@ fn its_server_returns_datagrams(site: &Site) {
     let _turn = turn(&ITS_SERVER);
     let server = start_with_datagrams("-b", &site.v4.to_string());
     // Until it listens.
-    let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
+    let often = RetryPolicy::until_deadline().max_backoff(SECOND / 20);
     let options = DatagramSocket::options().retry(often);
     let asked = options.connect((site.v4.to_string(), PORT), PATIENCE);
     let (socket, peer) = asked.unwrap();

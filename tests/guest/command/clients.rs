@@ -88,7 +88,11 @@ fn a_dead_client_of_perf_has_failed(site: &Site) {
     let answer = receives.next(PATIENCE).unwrap().unwrap();
     assert_eq!(answer.result().unwrap().bytes, 16);
     server.wait_for(&format!("rdmacm: {}:", site.v4));
-    client.id().with_queue_pair(queue_pair).fail().unwrap();
+    client
+        .id()
+        .with_queue_pair(queue_pair)
+        .move_to_error()
+        .unwrap();
     let ended = server.finish_within(2 * PATIENCE);
     check_failure(&ended, " before it had finished");
     if site.soft == Soft::Rxe {

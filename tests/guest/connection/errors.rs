@@ -30,7 +30,7 @@ fn a_side_that_cannot_establish_rejects(site: &Site) {
         server
             .id
             .with_queue_pair(&server.queue_pair)
-            .fail()
+            .move_to_error()
             .unwrap();
         assert_silence(site, &pair);
     }
@@ -59,7 +59,7 @@ fn a_side_that_cannot_accept_rejects(site: &Site) {
         client
             .id
             .with_queue_pair(&client.queue_pair)
-            .fail()
+            .move_to_error()
             .unwrap();
         assert_silence(site, &pair);
     }

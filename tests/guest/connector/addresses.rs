@@ -36,10 +36,10 @@ fn a_silent_address_does_not_delay_the_next(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let addresses = [(site.silent, port), (site.v4, port)];
-    let stagger = Duration::from_millis(50);
+    let attempt_delay = Duration::from_millis(50);
     let connector = Connector::new(addresses)
         .deadline(PATIENCE)
-        .stagger(stagger);
+        .attempt_delay(attempt_delay);
     let queue_pairs = QueuePairs::new(site);
     let started = Instant::now();
     thread::scope(|scope| {
@@ -49,7 +49,7 @@ fn a_silent_address_does_not_delay_the_next(site: &Site) {
         drop(client.join().unwrap());
     });
     let took = started.elapsed();
-    assert!(took >= stagger && took < PATIENCE / 2, "{took:?}");
+    assert!(took >= attempt_delay && took < PATIENCE / 2, "{took:?}");
 }
 
 #[case]
@@ -78,12 +78,12 @@ fn durations_beyond_the_clock_never_expire(site: &Site) {
     let port = free_port();
     let addresses = [(site.v4, port), (site.v4, free_port())];
     let policy = RetryPolicy::attempts(2)
-        .attempt_limit(Duration::MAX)
-        .first_pause(Duration::MAX)
-        .longest_pause(Duration::MAX);
+        .attempt_timeout(Duration::MAX)
+        .initial_backoff(Duration::MAX)
+        .max_backoff(Duration::MAX);
     let connector = Connector::new(addresses)
         .deadline(PATIENCE)
-        .stagger(Duration::MAX)
+        .attempt_delay(Duration::MAX)
         .retry(policy);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
     assert!(error.is_rejected() && error.attempts() == 1, "{error}");

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 
-use rdmacm::addrinfo::{self, AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
+use rdmacm::addrinfo::{
+    self, AddrInfo, AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver,
+};
 use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags, PortSpace, QpType};
 use rdmacm::{Cause, CmConnection, Connector, Listener, Node, Stage};
 use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
@@ -48,7 +50,7 @@ fn counted() -> (Node, Arc<Counting>) {
 fn a_candidates_route_is_not_resolved_again(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let info = found(site, listener.local_addr().port());
-    let route = info.reach.as_ref().unwrap().settable().to_vec();
+    let route = info.route.as_ref().unwrap().settable().to_vec();
     assert_eq!(route.is_empty(), site.soft == Soft::Siw);
     let (node, device) = counted();
     let connector = Connector::new(&[info]).with_node(&node).deadline(PATIENCE);
@@ -76,7 +78,7 @@ fn unusable(path: PathData) -> PathData {
 fn connect_by(site: &Site, change: fn(PathData) -> Vec<PathData>) -> Option<(usize, usize)> {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
-    let route = info.reach.as_mut().unwrap();
+    let route = info.route.as_mut().unwrap();
     let Some(path) = route.path_records.first().copied() else {
         assert_eq!(site.soft, Soft::Siw);
         return None;
@@ -198,7 +200,7 @@ fn a_node_resolves_asynchronously(site: &Site) {
 #[derive(Debug)]
 struct OneHost(SocketAddr);
 
-impl Resolver for OneHost {
+impl NameResolver for OneHost {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
         match question.name {
             "the-peer" => Ok(Host::from_iter([self.0])),
@@ -211,8 +213,11 @@ impl Resolver for OneHost {
 fn a_custom_resolver_is_used(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
-    let directory = Directory::new().resolver(OneHost((site.v4, 0).into()));
-    let node: Node = Node::options().directory(&directory).open().unwrap();
+    let addr_info_resolver = AddrInfoResolver::new().name_resolver(OneHost((site.v4, 0).into()));
+    let node: Node = Node::options()
+        .addr_info_resolver(&addr_info_resolver)
+        .open()
+        .unwrap();
     let connector = Connector::new(("the-peer", &*port)).with_node(&node);
     let (client, _) = connect(site, &listener, connector.deadline(PATIENCE));
     let peer = client.peer_addr().unwrap();

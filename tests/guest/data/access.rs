@@ -52,7 +52,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
     let done = perform(client, read, room(client, 8));
     assert_eq!(brought(done, 8), b"12345678");
     // The device may still write there for this side.
-    server.post_receive(memory.part(0..4).unwrap()).unwrap();
+    server.post_receive(memory.slice(0..4).unwrap()).unwrap();
     drop(perform(client, SendOperation::Send, sge(client, b"abcd")));
     assert!(received(server).result().is_ok());
     assert_eq!(contents(&memory), b"abcd5678");
@@ -78,7 +78,7 @@ fn contradictory_access_is_refused(site: &Site) {
     assert_eq!(memory.access(), ALL);
     server.context().close();
     let gone = memory.change_access(READ).unwrap_err();
-    assert!(matches!(gone, Error::Gone { .. }), "{gone}");
+    assert!(matches!(gone, Error::ContextClosed { .. }), "{gone}");
 }
 
 /// Memory that was registered for reading only is pinned for reading only.

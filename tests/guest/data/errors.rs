@@ -6,8 +6,8 @@ use std::thread;
 use rdmacm_core::{AccessFlags, EventKind, QpType};
 use rdmacm_tests::{PATIENCE, Side, Site, Soft};
 use rdmacm_verbs::{
-    Completion, CompletionError, CompletionQueue, Done, QueuePair, RemoteMemory, SendOperation,
-    SendRequest, SgList, Sge, WcStatus,
+    Completion, CompletionError, CompletionInfo, CompletionQueue, QueuePair, RemoteMemory,
+    SendOperation, SendRequest, SgList, Sge, WcStatus,
 };
 
 use super::{ALL, ROOMY, contents, exposed, received, room, roomy, sent, sge};
@@ -15,7 +15,10 @@ use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
 /// Posts an operation with eight bytes and returns its result.
-fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
+fn outcome(
+    queue_pair: &QueuePair,
+    operation: SendOperation,
+) -> Result<CompletionInfo, CompletionError> {
     outcome_with(queue_pair, operation, sge(queue_pair, &[5; 8]))
 }
 
@@ -24,7 +27,7 @@ fn outcome_with(
     queue_pair: &QueuePair,
     operation: SendOperation,
     memory: impl Into<SgList>,
-) -> Result<Done, CompletionError> {
+) -> Result<CompletionInfo, CompletionError> {
     let request = SendRequest::new(operation, memory);
     let work = queue_pair.post_send(request).unwrap();
     let done = sent(queue_pair);
@@ -47,7 +50,7 @@ fn assert_flushed(side: &Side) {
 
 /// siw completes a request when TCP has taken all of it, unless the connection ends
 /// before the completion (`siw_qp_sq_proc_tx`).
-fn assert_done(outcome: Result<Done, CompletionError>) {
+fn assert_done(outcome: Result<CompletionInfo, CompletionError>) {
     if let Err(error) = outcome {
         assert_eq!(error.status, WcStatus::LOC_QP_OP_ERR);
     }
@@ -144,7 +147,7 @@ fn deregistration_invalidates_the_rkey(site: &Site) {
 /// is already complete.
 fn assert_not_taken(
     site: &Site,
-    outcome: Result<Done, CompletionError>,
+    outcome: Result<CompletionInfo, CompletionError>,
     receiver: WcStatus,
     of_siw: WcStatus,
 ) {
@@ -256,7 +259,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
         assert_eq!(flushed, work);
         let error = result.unwrap_err();
         assert!(error.is_flush());
-        assert!(!error.is_device_gone());
+        assert!(!error.is_device_removed());
         assert_eq!((error.work, error.qp_number), (work, client.number()));
         let words = error.to_string();
         assert!(words.starts_with("RECEIVE on queue pair 0x"), "{words}");
@@ -308,7 +311,11 @@ fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     let late = sge(client, b"late");
     let send = client.post_send(SendRequest::new(SendOperation::Send, late));
     let receive = client.post_receive(room(client, 4));
-    pair.client.id.with_queue_pair(client).fail().unwrap();
+    pair.client
+        .id
+        .with_queue_pair(client)
+        .move_to_error()
+        .unwrap();
     let flushed = |queue: &CompletionQueue| {
         let polled = std::iter::from_fn(|| queue.poll().unwrap());
         let works = polled.map(|completion| {
@@ -337,7 +344,7 @@ fn requests_that_are_posted_during_the_move_to_the_error_state_return(site: &Sit
                 std::iter::from_fn(|| client.post_receive(room(client, 4)).ok()).count()
             });
             posting.wait();
-            client.fail().unwrap();
+            client.move_to_error().unwrap();
             posting_thread.join().unwrap()
         });
         for _ in 0..posted {

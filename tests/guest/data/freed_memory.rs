@@ -107,7 +107,7 @@ fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize)
     for _ in 0..EACH {
         let read = SendOperation::Read(peers.remote());
         let room = domain.allocate(length).unwrap();
-        let room = room.part(0..peers.len()).unwrap();
+        let room = room.slice(0..peers.len()).unwrap();
         queue_pair.post_send(SendRequest::new(read, room)).unwrap();
         let message = domain.allocate(length).unwrap();
         let message = SendRequest::new(SendOperation::Send, message);
@@ -138,7 +138,7 @@ fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
         let other = part.split_off(LENGTH);
         server.post_receive(part).unwrap();
         let whole = parts.domain.allocate(freed.size()).unwrap();
-        let whole = whole.part(0..LENGTH).unwrap();
+        let whole = whole.slice(0..LENGTH).unwrap();
         server.post_receive(whole).unwrap();
         let mut handles = Vec::from(parts.handles());
         handles.push(Box::new(other));

@@ -52,7 +52,9 @@ fn completions_of_a_queue_pair_that_was_dropped_hide_none(site: &Site) {
     let context = site.verbs();
     let queue = CompletionQueue::options(64).create(&context).unwrap();
     let receiver = || {
-        let options = QueuePair::options(QpType::RC).caps(ROOMY).waitable();
+        let options = QueuePair::options(QpType::RC)
+            .caps(ROOMY)
+            .with_completion_channels();
         options.recv_cq(&queue).create(&context).unwrap()
     };
     let [first, second] = [receiver(), receiver()];

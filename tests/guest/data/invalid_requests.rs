@@ -136,7 +136,7 @@ fn memory_without_local_write_access(site: &Site) {
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let domain = client.protection_domain();
     let memory = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
-    let part = || memory.part(0..8).unwrap();
+    let part = || memory.slice(0..8).unwrap();
     let why = "its memory is not registered for writing";
     let read = SendOperation::Read(exposed(server, 8).remote());
     assert_refused(client, SendRequest::new(read, part()), why);
@@ -189,9 +189,17 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
         why,
     );
     let why = "the peer's memory is not aligned to 8 bytes";
-    assert_refused(client, SendRequest::new(add(remote.part(4..)), one(8)), why);
+    assert_refused(
+        client,
+        SendRequest::new(add(remote.slice(4..)), one(8)),
+        why,
+    );
     let why = "the peer's memory is shorter than this side's";
-    assert_refused(client, SendRequest::new(add(remote.part(..7)), one(8)), why);
+    assert_refused(
+        client,
+        SendRequest::new(add(remote.slice(..7)), one(8)),
+        why,
+    );
     assert_empty(client, server);
 }
 
@@ -307,19 +315,19 @@ fn ranges_outside_the_buffer(site: &Site) {
     let queue_pair = site.queue_pair();
     let memory = exposed(&queue_pair, 8);
     for range in [0..9, 9..9, 8..9] {
-        let refused = filled(&queue_pair, &[1; 8]).part(range.clone());
+        let refused = filled(&queue_pair, &[1; 8]).slice(range.clone());
         let refused = refused.unwrap_err();
         assert!(
             refused.to_string().contains("is outside of the memory"),
             "{refused}"
         );
         assert_eq!(*refused.returned, [1; 8]);
-        assert!(memory.part(range).is_err());
+        assert!(memory.slice(range).is_err());
     }
     #[expect(clippy::reversed_empty_ranges, reason = "what is refused")]
     let backwards = 5..4;
-    assert!(memory.part(backwards).is_err());
-    assert!(memory.part(8..8).unwrap().is_empty());
+    assert!(memory.slice(backwards).is_err());
+    assert!(memory.slice(8..8).unwrap().is_empty());
     assert!(memory.word(4).is_none() && memory.word(8).is_none());
     let domain = queue_pair.protection_domain();
     assert!(matches!(

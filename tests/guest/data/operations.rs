@@ -2,7 +2,7 @@
 
 use rdmacm_tests::{Pair, Site, Soft};
 use rdmacm_verbs::{
-    Completion, Done, QueuePair, SendOperation, SendRequest, SgList, WcOpcode, WcStatus,
+    Completion, CompletionInfo, QueuePair, SendOperation, SendRequest, SgList, WcOpcode, WcStatus,
 };
 
 use super::{
@@ -45,7 +45,7 @@ fn messages_of_every_size_arrive(site: &Site) {
             assert_eq!(brought(done, size), bytes);
             let came = received(to);
             assert_eq!((came.work, came.qp_number()), (posted, to.number()));
-            let Done {
+            let CompletionInfo {
                 opcode,
                 bytes: count,
                 ..
@@ -61,7 +61,7 @@ fn an_empty_message_arrives(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 8);
-    let nothing = memory.remote().part(0..0).unwrap();
+    let nothing = memory.remote().slice(0..0).unwrap();
     for of_nothing in [SgList::NONE, sge(client, &[])] {
         server.post_receive(SgList::NONE).unwrap();
         drop(perform(client, SendOperation::Send, of_nothing));
@@ -105,7 +105,7 @@ fn memory_of_every_size_is_written_and_read(site: &Site) {
         let length = size.max(1);
         let memory = exposed(server, length);
         assert_eq!((memory.len(), memory.access()), (length, ALL));
-        let remote = memory.remote().part(0..size as u64).unwrap();
+        let remote = memory.remote().slice(0..size as u64).unwrap();
         let bytes = pattern(size, seed);
         let done = perform(client, SendOperation::Write(remote), sge(client, &bytes));
         assert_eq!(done.result().unwrap().opcode, WcOpcode::RDMA_WRITE);
@@ -124,13 +124,13 @@ fn the_middle_is_written_and_read(site: &Site) {
     let (client, server) = ends(&pair);
     let memory = exposed(server, 4096);
     memory.write(0, &[9; 4096]);
-    let middle = memory.remote().part(5..3005).unwrap();
+    let middle = memory.remote().slice(5..3005).unwrap();
     let buffer = filled(client, &pattern(4000, 1));
-    let part = buffer.part(7..3007).unwrap();
+    let part = buffer.slice(7..3007).unwrap();
     let done = perform(client, SendOperation::Write(middle), part);
     let mut buffer = done.sg_list.into_buffer().unwrap();
     buffer.fill(3);
-    let part = buffer.part(7..3007).unwrap();
+    let part = buffer.slice(7..3007).unwrap();
     let done = perform(client, SendOperation::Read(middle), part);
     let buffer = done.sg_list.into_buffer().unwrap();
     assert_eq!(buffer[7..3007], pattern(4000, 1)[7..3007]);
@@ -158,7 +158,7 @@ fn inline_data_are_copied(site: &Site) {
         assert!(sent(client).sg_list.is_empty());
         assert_eq!(brought(received(server), size), pattern(size, 5));
 
-        let remote = memory.remote().part(..size as u64).unwrap();
+        let remote = memory.remote().slice(..size as u64).unwrap();
         let mut bytes = pattern(size, 6);
         let request = SendRequest::inline(SendOperation::Write(remote), &bytes);
         client.post_send(request).unwrap();
@@ -187,7 +187,7 @@ fn gathered(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
     let parts = cuts.windows(2).map(|ends| {
         let part = &bytes[ends[0]..ends[1]];
         let buffer = filled(queue_pair, part);
-        buffer.part(0..part.len()).unwrap()
+        buffer.slice(0..part.len()).unwrap()
     });
     SgList::from(parts.collect::<Vec<_>>())
 }
@@ -198,7 +198,7 @@ fn scattered(queue_pair: &QueuePair, size: usize) -> SgList {
     let parts = cuts.windows(2).rev().map(|ends| {
         let length = ends[1] - ends[0];
         let buffer = filled(queue_pair, &vec![0xee; length]);
-        buffer.part(0..length).unwrap()
+        buffer.slice(0..length).unwrap()
     });
     SgList::from(parts.collect::<Vec<_>>())
 }
@@ -236,7 +236,7 @@ fn memory_is_gathered_and_scattered(site: &Site) {
     for (seed, size) in (1..).zip(SIZES) {
         let bytes = pattern(size, seed);
         let memory = exposed(server, size.max(1));
-        let remote = memory.remote().part(0..size as u64).unwrap();
+        let remote = memory.remote().slice(0..size as u64).unwrap();
         let write = SendOperation::Write(remote);
         drop(perform(client, write, gathered(client, &bytes)));
         let read = SendOperation::Read(remote);
@@ -316,7 +316,7 @@ fn immediate_data_arrive_with_sends_and_writes(site: &Site) {
         assert_eq!(brought(came, size), bytes);
 
         let memory = exposed(server, size.max(1));
-        let remote = memory.remote().part(0..size as u64).unwrap();
+        let remote = memory.remote().slice(0..size as u64).unwrap();
         server.post_receive(SgList::NONE).unwrap();
         let operation = SendOperation::WriteWithImmediate(remote, !word);
         drop(perform(client, operation, sge(client, &bytes)));
@@ -333,7 +333,7 @@ fn atomics_return_the_old_value(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 24);
-    let remote = memory.remote().part(8..16).unwrap();
+    let remote = memory.remote().slice(8..16).unwrap();
     let word = memory.word(8).unwrap();
     let order = std::sync::atomic::Ordering::SeqCst;
     word.store(5, order);

@@ -141,7 +141,7 @@ fn a_fence_waits_for_reads(site: &Site) {
         let bytes = pattern(theirs.len(), seed);
         theirs.write(0, &bytes);
         server.post_receive(room(server, bytes.len())).unwrap();
-        let all = || ours.part(0..ours.len()).unwrap();
+        let all = || ours.slice(0..ours.len()).unwrap();
         let read = SendRequest::new(SendOperation::Read(theirs.remote()), all());
         let send = SendRequest::new(SendOperation::Send, all()).fence();
         let works = client.post_sends(&mut [Some(read.fence().unsignaled()), Some(send)]);
@@ -167,7 +167,7 @@ fn a_solicited_send_notifies(site: &Site) {
     client.post_send(message()).unwrap();
     while queue.poll().unwrap().is_none() {}
     match site.soft {
-        Soft::Rxe => assert_eq!(channel.take().unwrap(), None),
+        Soft::Rxe => assert_eq!(channel.try_next().unwrap(), None),
         Soft::Siw => assert_eq!(channel.next(PATIENCE).unwrap(), Some(queue.token())),
     }
     queue.arm(true).unwrap();
@@ -244,7 +244,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
         server.post_receive(room(server, 32)).unwrap();
         let write = SendOperation::Write(memory.remote());
         let write = SendRequest::new(write, room(client, memory.len()));
-        let part = ours.part(message.clone()).unwrap();
+        let part = ours.slice(message.clone()).unwrap();
         let send = SendRequest::new(SendOperation::Send, part);
         let works = client.post_sends(&mut [Some(write.unsignaled()), Some(send)]);
         let came = received(server).sg_list.into_buffer().unwrap();
@@ -295,10 +295,10 @@ fn short_messages(client: &QueuePair, server: &QueuePair) {
         let bytes = pattern(BATCH, batch);
         ours.write(0, &bytes);
         for at in 0..BATCH {
-            let part = theirs.part(at..at + 1).unwrap();
+            let part = theirs.slice(at..at + 1).unwrap();
             server.post_receive(part).unwrap();
         }
-        let message = |at| SendRequest::new(SendOperation::Send, ours.part(at..at + 1).unwrap());
+        let message = |at| SendRequest::new(SendOperation::Send, ours.slice(at..at + 1).unwrap());
         client
             .post_sends(&mut std::array::from_fn::<_, BATCH, _>(|at| {
                 Some(message(at))

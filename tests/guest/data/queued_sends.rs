@@ -49,7 +49,7 @@ fn a_queued_request_of_a_failed_queue_pair_is_flushed_once(site: &Site) {
     let client = &pair.client.queue_pair;
     let queued = client.queue_send(send(client, 0)).unwrap();
     let work = queued.work();
-    client.fail().unwrap();
+    client.move_to_error().unwrap();
     let flushed = sent(client);
     assert_eq!(flushed.work, work);
     assert!(flushed.result().is_err());

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
 use rdmacm_verbs::{
-    Completion, Done, QpCaps, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation,
+    Completion, CompletionInfo, QpCaps, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation,
     SendRequest, SgList, Sge, WorkId,
 };
 
@@ -173,7 +173,7 @@ fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -
         let mut around = vec![0xaa; before];
         around.extend(first);
         let buffer = filled(queue_pair, &around);
-        sg_list.push(buffer.part(before..around.len()).unwrap());
+        sg_list.push(buffer.slice(before..around.len()).unwrap());
     }
     sg_list.into()
 }
@@ -215,7 +215,7 @@ fn make<'a>(
     };
     let remote = |start: usize, length: usize| {
         let range = start as u64..(start + length) as u64;
-        far.memory.remote().part(range).unwrap()
+        far.memory.remote().slice(range).unwrap()
     };
     let start = random.place(CHANGED - LONGEST);
     let word = u32::try_from(random.below(1 << 32)).unwrap();
@@ -351,7 +351,7 @@ fn receive(end: &mut End<'_>) {
     };
     let queue = end.queue_pair.recv_cq();
     let came = queue.next(PATIENCE).unwrap().unwrap();
-    let Done {
+    let CompletionInfo {
         bytes, immediate, ..
     } = came.result().unwrap();
     assert_eq!(immediate, word);
@@ -377,7 +377,7 @@ fn finish(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_
     };
     let sg_list = cut(random, near.queue_pair, &vec![0; length], 1);
     let range = CHANGED as u64..(CHANGED + length) as u64;
-    let operation = SendOperation::Read(far.memory.remote().part(range).unwrap());
+    let operation = SendOperation::Read(far.memory.remote().slice(range).unwrap());
     let last = SendRequest::new(operation, sg_list);
     let what = format!("{last:?}");
     let work = near.queue_pair.post_send(last).unwrap();

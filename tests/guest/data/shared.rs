@@ -22,7 +22,9 @@ fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
         max_sge: 1,
     };
     let shared = options.create(&domain).unwrap();
-    let options = QueuePair::options(QpType::RC).caps(ROOMY).waitable();
+    let options = QueuePair::options(QpType::RC)
+        .caps(ROOMY)
+        .with_completion_channels();
     let options = options.protection_domain(&domain);
     let queue_pair = options.shared_receive_queue(&shared).create(&context);
     (shared, queue_pair.unwrap())
@@ -37,7 +39,9 @@ fn send(queue_pair: &QueuePair, bytes: &[u8]) {
 #[case]
 fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     let (shared, first) = receiver(site, 8);
-    let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
+    let options = QueuePair::options(QpType::RC)
+        .with_completion_channels()
+        .caps(ROOMY);
     let options = options.protection_domain(first.protection_domain());
     let second = options
         .shared_receive_queue(&shared)
@@ -123,7 +127,9 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
 fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let events = first.context().async_events().unwrap();
-    let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
+    let options = QueuePair::options(QpType::RC)
+        .with_completion_channels()
+        .caps(ROOMY);
     let options = options.protection_domain(first.protection_domain());
     let options = options.shared_receive_queue(&shared);
     let second = options.create(first.context()).unwrap();
@@ -287,7 +293,7 @@ fn a_channel_notifies_for_several_queues(site: &Site) {
     send(server, b"b");
     assert_eq!(channel.next(PATIENCE), Ok(Some(receives.token())));
     assert!(receives.poll().unwrap().is_some());
-    assert_eq!(channel.take(), Ok(None));
+    assert_eq!(channel.try_next(), Ok(None));
     let other = site.verbs();
     let error = CompletionQueue::options(1).channel(&channel).create(&other);
     assert!(matches!(error, Err(Error::InvalidInput { .. })));

@@ -15,7 +15,7 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
         match queue.next(PATIENCE) {
             Ok(Some(completion)) => {
                 let error = completion.result().unwrap_err();
-                assert!(error.is_device_gone() || error.is_flush(), "{error}");
+                assert!(error.is_device_removed() || error.is_flush(), "{error}");
                 assert_eq!(error.qp_number, completion.qp_number());
                 assert_ne!(completion.qp_number(), 0);
                 assert_eq!(completion.sg_list.len(), 1);
@@ -23,7 +23,7 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
             }
             Ok(None) => panic!("nothing came"),
             Err(error) => {
-                assert!(error.is_gone(), "{error}");
+                assert!(error.is_context_closed(), "{error}");
                 return taken;
             }
         }
@@ -38,14 +38,14 @@ fn outstanding_buffers_are_returned(site: &Site) {
         client.post_receive(room(client, 4)).unwrap();
     }
     client.context().close();
-    assert!(client.context().is_gone());
+    assert!(client.context().is_closed());
     assert_eq!(given_up(client.recv_cq()), 3);
     assert_eq!(given_up(client.send_cq()), 0);
     // Requests posted now are returned in the same way, or at once.
     if client.post_receive(SgList::NONE).is_ok() {
         assert!(client.recv_cq().poll().unwrap().is_some());
     }
-    assert!(client.recv_cq().poll().unwrap_err().is_gone());
+    assert!(client.recv_cq().poll().unwrap_err().is_context_closed());
 }
 
 #[case]
@@ -60,10 +60,16 @@ fn every_call_reports_device_removal(site: &Site) {
     let request = SendRequest::new(SendOperation::Send, sge(client, b"x"));
     context.close();
     context.close();
-    assert!(client.post_send(request).unwrap_err().error.is_gone());
+    assert!(
+        client
+            .post_send(request)
+            .unwrap_err()
+            .error
+            .is_context_closed()
+    );
     let gone = |outcome: Result<(), Error>| {
         let error = outcome.unwrap_err();
-        assert!(error.is_gone(), "{error}");
+        assert!(error.is_context_closed(), "{error}");
         assert!(error.to_string().contains(site.device), "{error}");
     };
     gone(client.query().map(drop));
@@ -73,7 +79,7 @@ fn every_call_reports_device_removal(site: &Site) {
     gone(context.create_completion_channel().map(drop));
     gone(context.async_events().map(drop));
     gone(client.protection_domain().allocate(8).map(drop));
-    gone(channel.take().map(drop));
+    gone(channel.try_next().map(drop));
     gone(events.next(PATIENCE).map(drop));
     gone(
         QueuePair::options(client.qp_type())
@@ -100,7 +106,7 @@ fn waiting_threads_are_woken(site: &Site) {
             scope.spawn(|| given_up(client.recv_cq())),
             scope.spawn(|| given_up(client.send_cq())),
         ];
-        let event = scope.spawn(|| events.next(PATIENCE).unwrap_err().is_gone());
+        let event = scope.spawn(|| events.next(PATIENCE).unwrap_err().is_context_closed());
         context.close();
         let taken = waits.map(|wait| wait.join().unwrap());
         assert_eq!((taken[0] + taken[1], taken[2]), (1, 0));
@@ -129,7 +135,7 @@ fn removal_ends_under_load(site: &Site) {
                     }
                     match client.send_cq().next(PATIENCE) {
                         Ok(done) => rooms.push(done.unwrap().sg_list),
-                        Err(error) => return assert!(error.is_gone(), "{error}"),
+                        Err(error) => return assert!(error.is_context_closed(), "{error}"),
                     }
                     started.store(true, Ordering::Release);
                 }

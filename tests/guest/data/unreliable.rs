@@ -33,7 +33,7 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
         let memories = [(); 2].map(|()| exposed(&server, size.max(1)));
         let [silent, notified] = memories
             .each_ref()
-            .map(|memory| memory.remote().part(0..size as u64).unwrap());
+            .map(|memory| memory.remote().slice(0..size as u64).unwrap());
         server.post_receive(SgList::NONE).unwrap();
         for operation in [
             SendOperation::Write(silent),

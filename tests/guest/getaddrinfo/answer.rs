@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rdmacm_addrinfo::{AddrInfo, Directory, Error, NameError, Result, Via};
+use rdmacm_addrinfo::{AddrInfo, AddrInfoResolver, DevicePort, Error, NameError, Result};
 use rdmacm_core::CmAddr;
 
 use super::question::{Question, address_words, family_word, flag_words, port_space_word, qp_word};
@@ -30,10 +30,10 @@ pub(super) fn is_success(answer: &Answer) -> bool {
 
 /// This library's answer: its result, and the entry that is first in the system's
 /// order. Also the device that reaches that entry.
-pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, String) {
+pub(super) fn of_ours(resolver: &AddrInfoResolver, question: &Question) -> (Answer, String) {
     let (node, service) = (question.node.as_deref(), question.service.as_deref());
     let hints = question.hints();
-    let found = directory.resolve(node, service, &hints);
+    let found = resolver.resolve(node, service, &hints);
     if hints.asks_administrator() {
         // It has no addresses before it has queried the kernel.
         return (
@@ -41,7 +41,7 @@ pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, St
             "-".to_owned(),
         );
     }
-    let addresses = directory.addresses(node, service, &hints);
+    let addresses = resolver.addresses(node, service, &hints);
     let (addresses, found) = match (addresses, found) {
         (Ok(addresses), Ok(found)) => (addresses, found),
         (addresses, found) => {
@@ -55,7 +55,7 @@ pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, St
         .iter()
         .find(|info| judged_address(info) == addresses[0])
         .unwrap();
-    let device = first.via().and_then(Via::rdma_device);
+    let device = first.device_port().and_then(DevicePort::rdma_device);
     (
         entry(question, first),
         device.map_or_else(|| "-".to_owned(), |device| device.name),
@@ -92,7 +92,7 @@ fn entry(question: &Question, info: &AddrInfo) -> Answer {
     } else {
         ("-".to_owned(), name)
     };
-    let paths = info.reach.as_ref().map_or(0, |way| way.path_records.len());
+    let paths = info.route.as_ref().map_or(0, |way| way.path_records.len());
     [
         (RESULT, SUCCESS.to_owned()),
         ("flags", flag_words(info.flags)),

@@ -55,7 +55,7 @@ async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection,
 fn memory(connection: &Connection, freed: &FreedBlocks, bytes: &[u8]) -> Sge {
     let mut buffer = connection.allocate(freed.size()).unwrap();
     buffer[..LENGTH].copy_from_slice(bytes);
-    buffer.part(0..LENGTH).unwrap()
+    buffer.slice(0..LENGTH).unwrap()
 }
 
 /// The outstanding requests, without their results.

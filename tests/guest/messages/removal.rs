@@ -142,7 +142,7 @@ fn keepalive_detects_a_silent_peer(site: &Site) {
     server
         .id()
         .with_queue_pair(server.queue_pair())
-        .fail()
+        .move_to_error()
         .unwrap();
     let error = client.receive().unwrap_err();
     match error.cause() {

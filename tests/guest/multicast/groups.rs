@@ -128,7 +128,7 @@ fn a_group_survives_another_that_had_its_number(site: &Site) {
     let id = channel.create_id(PortSpace::UDP).unwrap();
     id.bind(site.v4(0)).unwrap();
     let joined = id.join_multicast(group(1), flags).unwrap();
-    assert_eq!(outlived.leave(), Err(Error::IdGone));
+    assert_eq!(outlived.leave(), Err(Error::IdDestroyed));
     assert!(joined.concerns(&expect(&channel, EventKind::MulticastJoin)));
     joined.leave().unwrap();
 }
@@ -139,7 +139,7 @@ fn an_id_leaves_its_groups(site: &Site) {
     let joined = id.join_multicast(group(1), JoinFlags::FULL_MEMBER).unwrap();
     let event = expect(&channel, EventKind::MulticastJoin);
     drop(id);
-    assert!(joined.concerns(&event) && joined.id().is_gone());
+    assert!(joined.concerns(&event) && joined.id().is_destroyed());
     drop(joined);
     assert!(channel.try_next_event().unwrap().is_none());
 }

@@ -183,7 +183,7 @@ fn keep_alives_detect_a_silent_peer(site: &Site) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let connection = &peer.connection;
     let queue_pair = connection.id().with_queue_pair(connection.queue_pair());
-    queue_pair.fail().unwrap();
+    queue_pair.move_to_error().unwrap();
     let error = (&stream).read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     let error = rdmacm::Error::from_io(&error).unwrap();

@@ -58,15 +58,21 @@ fn a_context_closes_without_memory(site: &Site) {
 /// handles are dropped.
 fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
     let domain = queue_pair.protection_domain();
-    assert!(queue_pair.context().is_gone());
-    assert!(queue.arm(false).unwrap_err().is_gone());
+    assert!(queue_pair.context().is_closed());
+    assert!(queue.arm(false).unwrap_err().is_context_closed());
     let message = SendRequest::inline(SendOperation::Send, b"");
-    assert!(queue_pair.post_send(message).unwrap_err().error.is_gone());
+    assert!(
+        queue_pair
+            .post_send(message)
+            .unwrap_err()
+            .error
+            .is_context_closed()
+    );
     let refused = queue_pair.post_receive(rdmacm_verbs::SgList::NONE);
-    assert!(refused.unwrap_err().error.is_gone());
+    assert!(refused.unwrap_err().error.is_context_closed());
     assert!(domain.allocate(8).is_err());
     assert!(queue.has_completions() && queue.may_have_completions());
-    assert!(queue.poll().unwrap_err().is_gone());
+    assert!(queue.poll().unwrap_err().is_context_closed());
     drop(queue_pair);
 }
 
@@ -77,11 +83,11 @@ fn forked() {
     server.post_receive(room(server, LENGTH)).unwrap();
     let queue = server.recv_cq().clone();
     let watch = queue.watch();
-    assert!(!watch.has_come());
+    assert!(!watch.may_have_completions());
     // SAFETY: this process has one thread.
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
-            assert!(watch.has_come());
+            assert!(watch.may_have_completions());
             assert_eq!(format!("{watch:?}"), "CompletionWatch { .. }");
             use_inherited(pair.server.queue_pair, &queue);
             drop(queue);
@@ -116,7 +122,7 @@ fn forked_during_commands() {
                 ForkResult::Child => {
                     drop(queue_pair.take());
                     context.close();
-                    assert!(context.port(1).unwrap_err().is_gone());
+                    assert!(context.port(1).unwrap_err().is_context_closed());
                     // SAFETY: the child ends at once.
                     unsafe { libc::_exit(0) }
                 }
@@ -153,7 +159,7 @@ fn forked_before_a_removal() {
         let removing = scope.spawn(|| link.remove_device());
         let has_ended = ends(child);
         context.check_removal();
-        let heeded = context.is_gone();
+        let heeded = context.is_closed();
         // Lets the removal finish in any case.
         context.close();
         removing.join().unwrap();
@@ -230,5 +236,5 @@ fn without_memory() {
     fs::write(LIMIT, &before[1]).unwrap();
     closed.unwrap();
     assert!(mapped(&places));
-    assert!(queue_pair.recv_cq().poll().unwrap_err().is_gone());
+    assert!(queue_pair.recv_cq().poll().unwrap_err().is_context_closed());
 }

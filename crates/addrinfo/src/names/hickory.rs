@@ -16,7 +16,7 @@ use hickory_resolver::proto::{ProtoError, ProtoErrorKind};
 use hickory_resolver::{ResolveError, TokioResolver, system_conf};
 use rdmacm_core::Family;
 
-use super::resolver::{Host, HostQuestion, Resolver};
+use super::resolver::{Host, HostQuestion, NameResolver};
 use crate::error::NameError;
 
 /// Host names by [hickory-resolver](https://docs.rs/hickory-resolver), which asks
@@ -79,7 +79,7 @@ impl HickoryResolver {
     }
 }
 
-impl Resolver for HickoryResolver {
+impl NameResolver for HickoryResolver {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
         if tokio::runtime::Handle::try_current().is_err() {
             return self.look_up_here(question);

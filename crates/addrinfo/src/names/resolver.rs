@@ -17,12 +17,12 @@ use crate::error::NameError;
 ///
 /// ```
 /// use std::net::{Ipv4Addr, SocketAddr};
-/// use rdmacm_addrinfo::{Directory, Hints, Host, HostQuestion, NameError, Resolver};
+/// use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver};
 ///
 /// #[derive(Debug)]
 /// struct Cluster;
 ///
-/// impl Resolver for Cluster {
+/// impl NameResolver for Cluster {
 ///     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
 ///         let number = question.name.strip_prefix("storage-");
 ///         let number = number.and_then(|number| number.parse().ok());
@@ -31,12 +31,12 @@ use crate::error::NameError;
 ///     }
 /// }
 ///
-/// let directory = Directory::new().resolver(Cluster);
-/// let found = directory.addresses("storage-7", "7471", &Hints::rc())?;
+/// let resolver = AddrInfoResolver::new().name_resolver(Cluster);
+/// let found = resolver.addresses("storage-7", "7471", &Hints::rc())?;
 /// assert_eq!(found, [([10, 1, 0, 7], 7471).into()]);
 /// # Ok::<(), rdmacm_addrinfo::Error>(())
 /// ```
-pub trait Resolver: fmt::Debug + Send + Sync {
+pub trait NameResolver: fmt::Debug + Send + Sync {
     /// Returns every address of a host, in the order in which to try them. The caller
     /// drops those of another family than the one asked for.
     ///

@@ -14,7 +14,7 @@ use std::ptr;
 
 use rdmacm_core::Family;
 
-use super::resolver::{Host, HostQuestion, Resolver, ServiceKind};
+use super::resolver::{Host, HostQuestion, NameResolver, ServiceKind};
 use crate::error::NameError;
 
 /// The system's own resolver: `getaddrinfo(3)`, and with it `hosts(5)`,
@@ -23,7 +23,7 @@ use crate::error::NameError;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
-impl Resolver for SystemResolver {
+impl NameResolver for SystemResolver {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
         ask_host(question.name, question.family, question.canonical_name)
     }

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rdmacm_addrinfo::{Directory, Error, Hints, LocalAddress, NameError};
+use rdmacm_addrinfo::{AddrInfoResolver, Error, Hints, LocalAddress, NameError};
 use rdmacm_core::{CmAddr, Deadline};
 
 mod arena;
@@ -32,10 +32,10 @@ fn in_a_child(test: &str, body: fn()) {
 /// A lookup that has succeeded once, so that the C library has read its configuration:
 /// without that, it reports every failure as an unknown name.
 fn lookup(host: &'static str) -> impl Fn() -> Result<Vec<CmAddr>, Error> {
-    let directory = Directory::new();
+    let addr_info_resolver = AddrInfoResolver::new();
     // On this thread, so that it takes no other.
     let hints = Hints::rc().deadline(Deadline::Never);
-    let lookup = move || directory.addresses(host, "7471", &hints);
+    let lookup = move || addr_info_resolver.addresses(host, "7471", &hints);
     lookup().unwrap();
     lookup
 }
@@ -68,11 +68,11 @@ fn without_a_descriptor_the_system_fails_with_its_error_number() {
 fn without_a_descriptor_no_interface_is_unknown() {
     let test = "without_a_descriptor_no_interface_is_unknown";
     in_a_child(test, || {
-        let directory = Directory::new().acm(None);
+        let addr_info_resolver = AddrInfoResolver::new().acm(None);
         limited(Resource::RLIMIT_NOFILE, 0, || {
-            let numeric = directory.addresses("fe80::1%lo", "7471", &Hints::rc());
+            let numeric = addr_info_resolver.addresses("fe80::1%lo", "7471", &Hints::rc());
             assert_eq!(numeric, Err(Error::Interfaces(libc::EMFILE)));
-            let passive = directory.resolve("lo", "7471", &Hints::rc().passive());
+            let passive = addr_info_resolver.resolve("lo", "7471", &Hints::rc().passive());
             assert_eq!(passive, Err(Error::Interfaces(libc::EMFILE)));
             let found = LocalAddress::of_interface("lo");
             assert_eq!(found, Err(Error::Interfaces(libc::EMFILE)));

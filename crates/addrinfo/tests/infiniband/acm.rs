@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use rdmacm_addrinfo::{Acm, AddrInfo, Hints, Host, HostQuestion, NameError, Resolver};
+use rdmacm_addrinfo::{Acm, AddrInfo, Hints, Host, HostQuestion, NameError, NameResolver};
 use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSpace};
 use rdmacm_sim::SubnetAdmin;
 use tempfile::TempDir;
 
 use crate::daemon::{AcmDaemon, Action, acm_entry};
-use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
+use crate::fabric::{HERE, SERVICE, THERE, channel, fabric, gid, resolver};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -50,8 +50,8 @@ fn daemon_that_knows(paths: Vec<Vec<u8>>) -> (TempDir, AcmDaemon) {
 }
 
 fn resolve(rundir: &TempDir, hints: &Hints) -> Vec<AddrInfo> {
-    let directory = directory(&fabric().1).acm(Acm::at(rundir.path()));
-    directory.resolve(None, None, hints).unwrap()
+    let resolver = resolver(&fabric().1).acm(Acm::at(rundir.path()));
+    resolver.resolve(None, None, hints).unwrap()
 }
 
 fn ib(address: Option<CmAddr>) -> IbAddr {
@@ -74,9 +74,9 @@ fn the_native_address_stands_in_front_and_is_reached() {
     let there = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(native.destination, Some(there.into()));
     assert_eq!(ib(native.source).gid, gid(HERE));
-    let reach = native.reach.as_ref().unwrap();
-    assert_eq!(reach.settable()[0].record.dgid, gid(THERE));
-    assert_eq!(native.route[0].record.sgid, gid(HERE));
+    let route = native.route.as_ref().unwrap();
+    assert_eq!(route.settable()[0].record.dgid, gid(THERE));
+    assert_eq!(native.paths[0].record.sgid, gid(HERE));
     let header = &native.connect_data;
     assert_eq!((header.len(), header[1]), (36, 0x40));
     assert_eq!(
@@ -91,7 +91,7 @@ fn the_native_address_stands_in_front_and_is_reached() {
 #[derive(Debug)]
 struct Storage;
 
-impl Resolver for Storage {
+impl NameResolver for Storage {
     fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
         Ok(Host {
             addresses: vec![([10, 1, 0, 7], 0).into()],
@@ -103,10 +103,10 @@ impl Resolver for Storage {
 #[test]
 fn the_native_address_has_the_canonical_name() {
     let (rundir, _daemon) = daemon();
-    let directory = directory(&fabric().1).acm(Acm::at(rundir.path()));
-    let directory = directory.resolver(Storage);
+    let resolver = resolver(&fabric().1).acm(Acm::at(rundir.path()));
+    let resolver = resolver.name_resolver(Storage);
     let hints = Hints::rc().canonical_name();
-    let list = directory.resolve("storage-7", "7471", &hints).unwrap();
+    let list = resolver.resolve("storage-7", "7471", &hints).unwrap();
     let names: Vec<_> = list
         .iter()
         .map(|info| info.canonical_name.as_deref())
@@ -140,15 +140,15 @@ fn of_several_paths_the_kernel_takes_the_usable_one() {
     let (fabric, here) = fabric();
     fabric.set_subnet_admin(SubnetAdmin::Silent);
     let peer = CmAddr::from(IbAddr::new(gid(THERE)).with_service_id(SERVICE));
-    let directory = directory(&here).acm(Acm::at(rundir.path()));
+    let resolver = resolver(&here).acm(Acm::at(rundir.path()));
     let hints = Hints::rc().destination(peer);
-    let info = directory.resolve(None, None, &hints).unwrap().remove(0);
+    let info = resolver.resolve(None, None, &hints).unwrap().remove(0);
     let hop_limits = |paths: &[PathData]| {
         let limits = paths.iter().map(|path| path.record.hop_limit);
         limits.collect::<Vec<_>>()
     };
-    assert_eq!(hop_limits(&info.route), [7, 9]);
-    let route = info.reach.as_ref().unwrap();
+    assert_eq!(hop_limits(&info.paths), [7, 9]);
+    let route = info.route.as_ref().unwrap();
     assert_eq!(hop_limits(route.settable()), [9]);
 
     // As the caller sets it.
@@ -158,7 +158,7 @@ fn of_several_paths_the_kernel_takes_the_usable_one() {
         .unwrap();
     let next = || channel.next_event(SECOND).unwrap().kind();
     assert_eq!(next(), EventKind::AddrResolved);
-    id.set_ib_path(&info.route).unwrap();
+    id.set_ib_path(&info.paths).unwrap();
     assert_eq!(next(), EventKind::RouteResolved);
     assert_eq!(hop_limits(&id.path_records().unwrap()), [9]);
 }
@@ -168,8 +168,8 @@ fn several_paths_of_which_none_is_usable_are_asked_for() {
     let paths = [7, 9].map(|hop_limit| entry_of_a_path(PathFlags::ALTERNATE, hop_limit));
     let (rundir, _daemon) = daemon_that_knows(paths.to_vec());
     let info = resolve(&rundir, &Hints::rc().destination(IbAddr::new(gid(THERE)))).remove(0);
-    assert_eq!(info.route.len(), 2);
-    let path = info.reach.as_ref().unwrap().path_records[0];
+    assert_eq!(info.paths.len(), 2);
+    let path = info.route.as_ref().unwrap().path_records[0];
     assert_eq!((path.flags, path.record.dlid), (PathData::USABLE, 2));
 }
 
@@ -177,13 +177,13 @@ fn several_paths_of_which_none_is_usable_are_asked_for() {
 fn a_path_alone_leads_to_its_end() {
     let (rundir, _daemon) = daemon();
     let peer = Hints::rc().destination(IbAddr::new(gid(THERE)));
-    let path = resolve(&rundir, &peer)[0].route[0];
+    let path = resolve(&rundir, &peer)[0].paths[0];
     let list = resolve(&rundir, &Hints::rc().route([path]));
     let info = &list[0];
     assert_eq!(ib(info.destination).gid, gid(THERE));
     assert_eq!(ib(info.source).gid, gid(HERE));
     assert!(info.is_reachable(), "{info:?}");
     let passive = Hints::rc().route([path]).passive();
-    let nothing = directory(&fabric().1).resolve(None, None, &passive);
+    let nothing = resolver(&fabric().1).resolve(None, None, &passive);
     assert_eq!(nothing, Err(rdmacm_addrinfo::Error::NothingToResolve));
 }

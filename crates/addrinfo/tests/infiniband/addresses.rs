@@ -1,13 +1,15 @@
 //! Native InfiniBand addresses, on a simulated fabric.
 
-use rdmacm_addrinfo::{AddrInfo, AddrInfoFlags, Directory, Error, Hints, NameError, Reason, Step};
+use rdmacm_addrinfo::{
+    AddrInfo, AddrInfoFlags, AddrInfoResolver, Error, Hints, NameError, Reason, Step,
+};
 use rdmacm_core::{
     AddressAbi, CmAddr, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace, QpType,
 };
 use rdmacm_sim::{Fabric, Host};
 use std::sync::Arc;
 
-use crate::fabric::{HERE, THERE, directory, fabric, gid};
+use crate::fabric::{HERE, THERE, fabric, gid, resolver};
 
 fn resolve(
     host: &Host,
@@ -15,7 +17,7 @@ fn resolve(
     service: Option<&str>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>, Error> {
-    directory(host).resolve(node, service, hints)
+    resolver(host).resolve(node, service, hints)
 }
 
 /// Hints that take the node for a GID.
@@ -35,9 +37,9 @@ fn a_numeric_gid_is_reached_by_its_route() {
     assert_eq!(info.destination, Some(to.into()));
     let from = IbAddr::new(gid(HERE)).with_ip_service(PortSpace::TCP, 0);
     assert_eq!(info.source, Some(from.into()));
-    let route = info.reach.as_ref().unwrap();
+    let route = info.route.as_ref().unwrap();
     assert_eq!(
-        route.via.as_ref().unwrap().destination_gid,
+        route.device_port.as_ref().unwrap().destination_gid,
         Some(gid(THERE))
     );
     assert_eq!(route.path_records[0].record.service_id, to.service_id);
@@ -49,7 +51,7 @@ fn the_device_is_looked_up_when_it_is_asked_for() {
     let resolve = || resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
     let (found, again) = (resolve(), resolve());
     assert_eq!(found, again);
-    let via = found[0].via().unwrap();
+    let via = found[0].device_port().unwrap();
     let device = via.rdma_device().unwrap();
     assert_eq!((device.name.as_str(), device.id()), ("mlx5_0", via.device));
     here.remove_device("mlx5_0");
@@ -77,11 +79,11 @@ fn without_a_node_it_is_the_wildcard_or_the_loopback_gid() {
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(listen[0].source, Some(any.into()));
     assert_eq!(listen[0].destination, None);
-    assert!(listen[0].is_reachable() && listen[0].via().is_none());
+    assert!(listen[0].is_reachable() && listen[0].device_port().is_none());
     let own = resolve(&fabric().1, None, Some("7471"), &a_gid()).unwrap();
     let loopback = IbAddr::new(Gid::LOOPBACK).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(own[0].destination, Some(loopback.into()));
-    assert!(own[0].is_reachable(), "{:?}", own[0].reach);
+    assert!(own[0].is_reachable(), "{:?}", own[0].route);
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn an_address_in_the_hints_is_asked_as_it_is() {
     let to = IbAddr::new(gid(THERE)).with_service_id(0x1234_5678_9abc_def0);
     let found = resolve(&fabric().1, None, None, &Hints::rc().destination(to)).unwrap();
     assert_eq!(found[0].destination, Some(to.into()));
-    assert!(found[0].is_reachable(), "{:?}", found[0].reach);
+    assert!(found[0].is_reachable(), "{:?}", found[0].route);
     // A service makes its service id.
     let found = resolve(
         &fabric().1,
@@ -110,12 +112,12 @@ fn a_source_of_the_hints_is_bound() {
     let found = resolve(&fabric().1, None, None, &hints(from(HERE))).unwrap();
     assert_eq!(found[0].source, Some(from(HERE).into()));
     let found = resolve(&fabric().1, None, None, &hints(from("fe80::9"))).unwrap();
-    let why = found[0].reach.as_ref().unwrap_err();
+    let why = found[0].route.as_ref().unwrap_err();
     assert!(why.to_string().contains("has this GID"), "{why}");
     let listen = Hints::rc().passive().source(from(HERE));
     let found = resolve(&fabric().1, None, None, &listen).unwrap();
     assert_eq!(found[0].source, Some(from(HERE).into()));
-    assert_eq!(found[0].via().unwrap().port, 1);
+    assert_eq!(found[0].device_port().unwrap().port, 1);
 }
 
 #[test]
@@ -123,7 +125,7 @@ fn a_machine_without_infiniband_says_so() {
     let nothing = Fabric::new().host([]);
     let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
     let found = resolve(&nothing, None, None, &Hints::rc().destination(to)).unwrap();
-    let why = found[0].reach.as_ref().unwrap_err();
+    let why = found[0].route.as_ref().unwrap_err();
     assert_eq!(why.step, Step::Address);
     let words = why.to_string();
     assert!(words.contains("ENODEV: no InfiniBand port"), "{words}");
@@ -141,9 +143,11 @@ fn the_ip_commands_know_no_gids() {
     };
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::rc().destination(to);
-    let found = Directory::new().channels(open).resolve(None, None, &hints);
+    let found = AddrInfoResolver::new()
+        .channels(open)
+        .resolve(None, None, &hints);
     let found = found.unwrap();
-    let why = found[0].reach.as_ref().unwrap_err();
+    let why = found[0].route.as_ref().unwrap_err();
     let invalid =
         |reason: &Reason| matches!(reason, Reason::Refused(CoreError::InvalidInput { .. }));
     assert!(invalid(&why.reason), "{why}");
@@ -164,7 +168,7 @@ fn a_datagram_service_is_one_of_its_own_port_space() {
 fn a_route_begins_where_the_source_is() {
     let here = fabric().1;
     let found = resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
-    let paths = found[0].reach.as_ref().unwrap().path_records.clone();
+    let paths = found[0].route.as_ref().unwrap().path_records.clone();
     let along = Hints::rc().route(paths);
     assert!(resolve(&here, None, Some("7471"), &along).is_ok());
     let from_v4 = along.source(([10, 1, 0, 3], 0));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_addrinfo::{
-    AddrInfoFlags, Directory, Error, Hints, Host, HostQuestion, NameError, ResolveAddrInfo,
-    Resolver,
+    AddrInfoFlags, AddrInfoResolver, Error, Hints, Host, HostQuestion, NameError, NameResolver,
+    ResolveAddrInfo,
 };
 use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error as CoreError, Event, EventChannel, EventKind, IbAddr,
@@ -14,7 +14,7 @@ use rdmacm_core::{
 };
 use rdmacm_sim::{Adapter, Fabric, KernelVersion, Port, SubnetAdmin};
 
-use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
+use crate::fabric::{HERE, SERVICE, THERE, channel, fabric, gid, resolver};
 
 fn bound(channel: &EventChannel) -> CmId {
     let id = channel.create_id(PortSpace::IB).unwrap();
@@ -58,20 +58,20 @@ fn the_kernel_finds_a_service_for_the_id() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    let directory = Directory::new();
-    let begin = || id.resolve_addrinfo(&directory, None, "storage", &service());
+    let resolver = AddrInfoResolver::new();
+    let begin = || id.resolve_addrinfo(&resolver, None, "storage", &service());
     let mut resolution = begin().unwrap();
     assert_eq!(begin().map(drop), BUSY);
-    assert_eq!(resolution.take(), Err(Error::NothingResolved));
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
     expect(&channel, &id, EventKind::AddrInfoResolved);
-    let list = resolution.take().unwrap();
+    let list = resolution.take_result().unwrap();
     let [info] = list.as_slice() else {
         panic!("{list:?}");
     };
     let to = IbAddr::new(gid(THERE)).with_service_id(SERVICE);
     assert_eq!(info.destination, Some(to.into()));
     assert!(matches!(info.source, Some(CmAddr::Ib(from)) if from.gid == gid(HERE)));
-    let via = info.via().unwrap();
+    let via = info.device_port().unwrap();
     assert_eq!(
         (via.rdma_device().unwrap().name.as_str(), via.port),
         ("mlx5_0", 1)
@@ -81,7 +81,7 @@ fn the_kernel_finds_a_service_for_the_id() {
         (info.flags, info.port_space),
         (AddrInfoFlags::SA, PortSpace::IB)
     );
-    assert_eq!(resolution.take(), Err(Error::NothingResolved));
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
 }
 
 #[test]
@@ -93,13 +93,13 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
     fabric.register_service(record);
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    let begun = id.resolve_addrinfo(&Directory::new(), None, "storage", &service());
+    let begun = id.resolve_addrinfo(&AddrInfoResolver::new(), None, "storage", &service());
     expect(&channel, &id, EventKind::AddrInfoResolved);
-    let list = begun.unwrap().take().unwrap();
+    let list = begun.unwrap().take_result().unwrap();
     let gids: Vec<_> = list
         .iter()
         .map(|info| {
-            let via = info.via().unwrap();
+            let via = info.device_port().unwrap();
             assert_eq!(via.rdma_device().unwrap().transport, Transport::InfiniBand);
             via.destination_gid.unwrap()
         })
@@ -112,15 +112,18 @@ fn an_unknown_service_leaves_the_id_usable() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    let directory = Directory::new();
-    let begin = |name| id.resolve_addrinfo(&directory, None, name, &service());
+    let resolver = AddrInfoResolver::new();
+    let begin = |name| id.resolve_addrinfo(&resolver, None, name, &service());
     let mut unknown = begin("unknown").unwrap();
     let status = expect(&channel, &id, EventKind::AddrInfoError);
     assert_eq!(status, -libc::ENODATA);
-    assert!(matches!(unknown.take(), Err(Error::Administrator(_))));
+    assert!(matches!(
+        unknown.take_result(),
+        Err(Error::Administrator(_))
+    ));
     let mut storage = begin("storage").unwrap();
     expect(&channel, &id, EventKind::AddrInfoResolved);
-    assert_eq!(storage.take().unwrap().len(), 1);
+    assert_eq!(storage.take_result().unwrap().len(), 1);
 }
 
 #[test]
@@ -128,22 +131,22 @@ fn each_failure_of_a_service_has_its_error_number() {
     let (fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    let directory = Directory::new();
+    let resolver = AddrInfoResolver::new();
     for (administrator, name, errno) in [
         (SubnetAdmin::Answers, "unknown", libc::ENODATA),
         (SubnetAdmin::Refuses, "storage", libc::EINVAL),
         (SubnetAdmin::Silent, "storage", libc::ETIMEDOUT),
     ] {
         fabric.set_subnet_admin(administrator);
-        let begun = id.resolve_addrinfo(&directory, None, name, &service());
+        let begun = id.resolve_addrinfo(&resolver, None, name, &service());
         let mut resolution = begun.unwrap();
         let status = expect(&channel, &id, EventKind::AddrInfoError);
         assert_eq!(status, -errno);
-        let Err(Error::Administrator(failure)) = resolution.take() else {
+        let Err(Error::Administrator(failure)) = resolution.take_result() else {
             panic!("{administrator:?}");
         };
         assert_eq!(failure.raw_os_error(), Some(errno));
-        assert_eq!(resolution.take(), Err(Error::NothingResolved));
+        assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
     }
 }
 
@@ -153,15 +156,15 @@ fn a_failure_is_read_before_the_next_resolution() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::IB).unwrap();
-    let directory = directory(&here).acm(None).resolver(Nobody);
-    let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
+    let resolver = resolver(&here).acm(None).name_resolver(Nobody);
+    let begin = || id.resolve_addrinfo(&resolver, "somebody", "7471", &Hints::rc());
     let mut resolution = begin().unwrap();
     wait_readable(&channel);
     assert_eq!(begin().map(drop), BUSY);
     let event = channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     let why = Err(Error::Name(NameError::NoName));
-    assert_eq!(resolution.take(), why);
+    assert_eq!(resolution.take_result(), why);
     let _next = begin().unwrap();
 }
 
@@ -171,17 +174,17 @@ fn a_service_is_resolved_after_a_name() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    let directory = directory(&here).acm(None);
+    let resolver = resolver(&here).acm(None);
     let hints = Hints::new().port_space(PortSpace::IB);
     let hints = hints.destination(IbAddr::new(gid(THERE)));
-    let mut names = id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    let mut names = id.resolve_addrinfo(&resolver, None, None, &hints).unwrap();
     next(&channel);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
-    let again = id.resolve_addrinfo(&directory, None, None, &hints);
+    let again = id.resolve_addrinfo(&resolver, None, None, &hints);
     assert_eq!(again.map(drop), BUSY);
     expect(&channel, &id, EventKind::AddrInfoError);
-    assert_eq!(names.take().unwrap().len(), 1);
-    id.resolve_addrinfo(&directory, None, None, &hints)
+    assert_eq!(names.take_result().unwrap().len(), 1);
+    id.resolve_addrinfo(&resolver, None, None, &hints)
         .map(drop)
         .unwrap();
 }
@@ -190,7 +193,7 @@ fn a_service_is_resolved_after_a_name() {
 #[derive(Debug)]
 struct Nobody;
 
-impl Resolver for Nobody {
+impl NameResolver for Nobody {
     fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
         Err(NameError::NoName)
     }
@@ -201,15 +204,15 @@ fn what_is_refused_at_once_leaves_the_id_usable() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let unbound = channel.create_id(PortSpace::IB).unwrap();
-    let directory = Directory::new();
+    let resolver = AddrInfoResolver::new();
     for _ in 0..2 {
-        let begun = unbound.resolve_addrinfo(&directory, None, "storage", &service());
+        let begun = unbound.resolve_addrinfo(&resolver, None, "storage", &service());
         assert!(
             matches!(begun, Err(Error::Rdma(CoreError::Command(_)))),
             "{begun:?}"
         );
     }
-    let with_node = unbound.resolve_addrinfo(&directory, "node", "storage", &service());
+    let with_node = unbound.resolve_addrinfo(&resolver, "node", "storage", &service());
     assert_eq!(with_node.map(drop), Err(Error::SaWithNode));
     assert!(channel.try_next_event().unwrap().is_none());
 }
@@ -223,7 +226,7 @@ fn a_kernel_without_the_command_is_reported() {
         .kernel_version(KernelVersion::Linux6_1);
     let channel = channel(&old).unwrap();
     let id = bound(&channel);
-    let begun = id.resolve_addrinfo(&Directory::new(), None, "storage", &service());
+    let begun = id.resolve_addrinfo(&AddrInfoResolver::new(), None, "storage", &service());
     let Err(Error::Rdma(CoreError::Unsupported { command, .. })) = begun else {
         panic!("{begun:?}");
     };
@@ -235,13 +238,13 @@ fn resolving_a_name_by_event_needs_no_command_of_the_kernel() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::IB).unwrap();
-    let directory = directory(&here).acm(None);
+    let resolver = resolver(&here).acm(None);
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::new().port_space(PortSpace::IB).destination(to);
-    let mut resolution = id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    let mut resolution = id.resolve_addrinfo(&resolver, None, None, &hints).unwrap();
     let event = next(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-    let list = resolution.take().unwrap();
+    let list = resolution.take_result().unwrap();
     assert_eq!(list[0].destination, Some(to));
     assert!(list[0].is_reachable(), "{list:?}");
 }
@@ -250,7 +253,7 @@ fn resolving_a_name_by_event_needs_no_command_of_the_kernel() {
 #[derive(Debug)]
 struct Panicking;
 
-impl Resolver for Panicking {
+impl NameResolver for Panicking {
     fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
         panic!("as it should");
     }
@@ -260,14 +263,17 @@ impl Resolver for Panicking {
 fn a_resolver_that_panics_leaves_an_event_and_an_error() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
-    let directory = directory(&here).resolver(Panicking).acm(None);
+    let resolver = resolver(&here).name_resolver(Panicking).acm(None);
     for hints in [Hints::rc(), Hints::rc().deadline(Duration::from_secs(60))] {
         let id = channel.create_id(PortSpace::TCP).unwrap();
-        let resolution = id.resolve_addrinfo(&directory, "storage-7", "7471", &hints);
+        let resolution = id.resolve_addrinfo(&resolver, "storage-7", "7471", &hints);
         let event = next(&channel);
         assert_eq!(event.kind(), EventKind::AddrInfoError);
         assert_eq!(event.status(), -libc::EIO);
-        assert_eq!(resolution.unwrap().take(), Err(Error::LookupPanicked));
+        assert_eq!(
+            resolution.unwrap().take_result(),
+            Err(Error::LookupPanicked)
+        );
     }
 }
 
@@ -275,7 +281,7 @@ fn a_resolver_that_panics_leaves_an_event_and_an_error() {
 #[derive(Debug)]
 struct OneHost;
 
-impl Resolver for OneHost {
+impl NameResolver for OneHost {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
         if question.name == "storage-7" {
             Ok(Host::from_iter([([10, 1, 0, 7], 0).into()]))
@@ -290,24 +296,27 @@ fn a_name_is_looked_up_with_the_flag_for_names() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();
-    let directory = directory(&here).resolver(OneHost).acm(None);
+    let resolver = resolver(&here).name_resolver(OneHost).acm(None);
     let by_name = Hints::rc().flags(AddrInfoFlags::DNS);
-    let known = id.resolve_addrinfo(&directory, "storage-7", "7471", &by_name);
+    let known = id.resolve_addrinfo(&resolver, "storage-7", "7471", &by_name);
     let event = next(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-    let list = known.unwrap().take().unwrap();
+    let list = known.unwrap().take_result().unwrap();
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].destination, Some(([10, 1, 0, 7], 7471).into()));
     assert!(list[0].flags.contains(AddrInfoFlags::DNS));
     assert!(channel.try_next_event().unwrap().is_none());
 
-    let unknown = id.resolve_addrinfo(&directory, "storage-8", "7471", &by_name);
+    let unknown = id.resolve_addrinfo(&resolver, "storage-8", "7471", &by_name);
     let event = next(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.status(), -libc::ENOENT);
-    assert_eq!(unknown.unwrap().take(), Err(NameError::NoName.into()));
+    assert_eq!(
+        unknown.unwrap().take_result(),
+        Err(NameError::NoName.into())
+    );
 
     let both = by_name.subnet_administrator();
-    let refused = id.resolve_addrinfo(&directory, None, "storage", &both);
+    let refused = id.resolve_addrinfo(&resolver, None, "storage", &both);
     assert_eq!(refused.map(drop), Err(Error::SaAndDns));
 }

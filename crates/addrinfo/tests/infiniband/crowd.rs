@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rdmacm_addrinfo::{Directory, Hints, Reason};
+use rdmacm_addrinfo::{AddrInfoResolver, Hints, Reason};
 use rdmacm_core::ucma::UcmaFile;
 use rdmacm_core::{CommandNumber, EventChannel, PortSpace, ServiceRecord};
 use rdmacm_sim::{Fabric, Host};
@@ -58,7 +58,7 @@ fn crowd() -> (Fabric, Host) {
     (fabric, here)
 }
 
-fn counted(host: &Host) -> (Directory, Arc<Counts>) {
+fn counted(host: &Host) -> (AddrInfoResolver, Arc<Counts>) {
     let counts = Arc::new(Counts::default());
     let (host, shared) = (host.clone(), Arc::clone(&counts));
     let open = move || {
@@ -69,7 +69,7 @@ fn counted(host: &Host) -> (Directory, Arc<Counts>) {
         let options = EventChannel::options().ucma(Arc::new(device));
         options.devices(Arc::new(host.clone())).open()
     };
-    (Directory::new().channels(open), counts)
+    (AddrInfoResolver::new().channels(open), counts)
 }
 
 fn service() -> String {
@@ -79,9 +79,9 @@ fn service() -> String {
 #[test]
 fn a_crowd_is_asked_for_in_turn() {
     let (_fabric, here) = crowd();
-    let (directory, counts) = counted(&here);
+    let (resolver, counts) = counted(&here);
     let hints = Hints::new().subnet_administrator();
-    let found = directory.resolve(None, service().as_str(), &hints).unwrap();
+    let found = resolver.resolve(None, service().as_str(), &hints).unwrap();
     assert_eq!(found.len(), CROWD);
     for info in &found {
         assert!(info.is_reachable(), "{info}");
@@ -96,16 +96,16 @@ fn a_crowd_is_asked_for_in_turn() {
 #[test]
 fn everybody_in_a_crowd_has_a_turn() {
     let (fabric, here) = crowd();
-    let (directory, counts) = counted(&here);
+    let (resolver, counts) = counted(&here);
     fabric.set_subnet_admin_delay(Duration::from_secs(1));
     let hints = Hints::new()
         .subnet_administrator()
         .deadline(Duration::from_secs(4));
     let begun = fabric.now();
-    let found = directory.resolve(None, service().as_str(), &hints).unwrap();
+    let found = resolver.resolve(None, service().as_str(), &hints).unwrap();
     assert_eq!(found.len(), CROWD);
     for info in &found {
-        let why = info.reach.as_ref().unwrap_err();
+        let why = info.route.as_ref().unwrap_err();
         assert!(matches!(why.reason, Reason::Failed(_)), "{why}");
     }
     assert!(counts.made.load(Ordering::Relaxed) >= CROWD);

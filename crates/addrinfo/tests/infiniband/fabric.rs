@@ -1,6 +1,6 @@
-//! Two hosts, and a directory that asks the kernel of one.
+//! Two hosts, and a resolver that asks the kernel of one.
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::{EventChannel, Gid, Result, ServiceRecord};
 use rdmacm_sim::{Adapter, Fabric, Host, Port};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) fn channel(host: &Host) -> Result<EventChannel> {
 }
 
 /// Asks this host's kernel.
-pub(crate) fn directory(host: &Host) -> Directory {
+pub(crate) fn resolver(host: &Host) -> AddrInfoResolver {
     let host = host.clone();
-    Directory::new().channels(move || channel(&host))
+    AddrInfoResolver::new().channels(move || channel(&host))
 }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use rdmacm_addrinfo::{
-    AddrInfo, AddrInfoFlags, Directory, Error, Hints, Reason, Step, Unanswered, resolve,
+    AddrInfo, AddrInfoFlags, AddrInfoResolver, Error, Hints, Reason, Step, Unanswered, resolve,
 };
 use rdmacm_core::{
     CmAddr, CommandNumber, Error as CoreError, Family, IbAddr, PortSpace, QpType, ServiceRecord,
 };
 use rdmacm_sim::{Adapter, Fabric, Host, KernelVersion, Port, SubnetAdmin};
 
-use crate::fabric::{HERE, SERVICE, THERE, directory, fabric, gid};
+use crate::fabric::{HERE, SERVICE, THERE, fabric, gid, resolver};
 
 fn find(host: &Host, service: &str, hints: &Hints) -> Result<Vec<AddrInfo>, Error> {
-    directory(host).resolve(None, service, hints)
+    resolver(host).resolve(None, service, hints)
 }
 
 #[track_caller]
@@ -39,8 +39,8 @@ fn a_service_is_found_by_name_and_by_number() {
         let source = IbAddr::new(gid(HERE)).with_ip_service(PortSpace::IB, 0);
         assert_eq!(info.source, Some(source.into()));
         assert!(info.connect_data.is_empty());
-        let route = info.reach.as_ref().unwrap();
-        let via = route.via.as_ref().unwrap();
+        let route = info.route.as_ref().unwrap();
+        let via = route.device_port.as_ref().unwrap();
         assert_eq!(via.rdma_device().unwrap().name, "mlx5_0");
         assert_eq!((via.port, via.source_gid), (1, gid(HERE)));
         assert_eq!(route.path_records[0].record.dgid, gid(THERE));
@@ -73,7 +73,7 @@ fn every_record_is_an_address_those_reached_first() {
     });
     assert!(ids.eq((0..40).chain([7])));
     assert!(found[..40].iter().all(AddrInfo::is_reachable));
-    let why = found[40].reach.as_ref().unwrap_err();
+    let why = found[40].route.as_ref().unwrap_err();
     assert_eq!(why.step, Step::Route);
     assert!(why.to_string().contains("no path"), "{why}");
 }
@@ -87,8 +87,8 @@ fn without_routes_the_paths_are_left_out() {
         .qp_type(QpType::UD);
     let found = find(&here, "storage", &hints).unwrap();
     assert_eq!(found[0].qp_type, QpType::UD);
-    let route = found[0].reach.as_ref().unwrap();
-    assert_eq!(route.via.as_ref().unwrap().port, 1);
+    let route = found[0].route.as_ref().unwrap();
+    assert_eq!(route.device_port.as_ref().unwrap().port, 1);
     assert!(route.path_records.is_empty());
 }
 
@@ -109,7 +109,7 @@ fn a_records_partition_is_the_sources_too() {
         };
         assert_eq!(address.pkey, 0x8001);
     }
-    let path = found[0].reach.as_ref().unwrap().path_records[0];
+    let path = found[0].route.as_ref().unwrap().path_records[0];
     assert_eq!(path.record.pkey, 0x8001);
 }
 
@@ -130,7 +130,7 @@ fn one_port_that_knows_is_enough() {
         &Hints::new().subnet_administrator(),
     )
     .unwrap();
-    assert_eq!(found[0].via().unwrap().port, 2);
+    assert_eq!(found[0].device_port().unwrap().port, 2);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn the_deadline_holds_for_the_service_and_its_route_together() {
         .subnet_administrator()
         .deadline(Duration::from_millis(1500));
     let found = find(&here, "storage", &hints).unwrap();
-    let why = found[0].reach.as_ref().unwrap_err();
+    let why = found[0].route.as_ref().unwrap_err();
     assert_eq!(why.step, Step::Route);
     // The kernel is given what is left, and says so itself.
     let words = why.to_string();
@@ -253,14 +253,14 @@ fn what_cannot_be_asked_is_refused_before_anything_happens() {
         let refused = ask(None, Some("storage"), &contradiction);
         assert!(matches!(refused, Error::Hints(_)), "{refused:?}");
     }
-    let addresses = Directory::new().addresses(None, "storage", &hints);
+    let addresses = AddrInfoResolver::new().addresses(None, "storage", &hints);
     assert!(matches!(addresses, Err(Error::Hints(_))), "{addresses:?}");
 }
 
 #[test]
 fn dns_is_what_happens_anyway() {
     let hints = Hints::rc().flags(AddrInfoFlags::DNS);
-    let found = Directory::new().addresses("10.1.0.7", "7471", &hints);
+    let found = AddrInfoResolver::new().addresses("10.1.0.7", "7471", &hints);
     assert_eq!(found, Ok(vec![([10, 1, 0, 7], 7471).into()]));
 }
 

@@ -111,8 +111,8 @@ impl<'a> TestSide<'a> {
 
     /// Reads one byte. The answer arrives after all earlier requests have arrived.
     pub(super) fn post_confirmation(&self) -> Result<(), Failure> {
-        let last = self.remote.part(..1).unwrap_or(self.remote);
-        let sge = self.memory.part(0..1)?;
+        let last = self.remote.slice(..1).unwrap_or(self.remote);
+        let sge = self.memory.slice(0..1)?;
         let request = SendRequest::new(SendOperation::Read(last), sge);
         self.endpoint.queue_pair().post_send(request)?;
         Ok(())
@@ -191,7 +191,7 @@ impl<'a> TestSide<'a> {
 
     /// This side's memory.
     fn sge(&self) -> Result<Sge, Failure> {
-        Ok(self.memory.part(0..self.memory.len())?)
+        Ok(self.memory.slice(0..self.memory.len())?)
     }
 
     /// The last byte of this side's memory, which arrives last.

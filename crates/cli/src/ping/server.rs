@@ -125,7 +125,7 @@ impl<'a> Pinged<'a> {
 
     async fn read(&mut self, start: RemoteMemory) -> Result<Buffer, Failure> {
         let size = size(start)?;
-        let sge = self.buffer(size)?.part(0..size)?;
+        let sge = self.buffer(size)?.slice(0..size)?;
         let request = SendRequest::new(SendOperation::Read(start), sge);
         owned(self.exchange.complete(request).await?)
     }
@@ -138,13 +138,13 @@ impl<'a> Pinged<'a> {
         sink: RemoteMemory,
     ) -> Result<(), Failure> {
         let text = length(buffer.get(..size(start)?).unwrap_or_default());
-        let sink = sink.part(..text as u64).ok_or_else(|| {
+        let sink = sink.slice(..text as u64).ok_or_else(|| {
             let length = sink.len();
             Failure::Peer(format!(
                 "the peer has {length} bytes of memory for the {text} bytes it sent"
             ))
         })?;
-        let request = SendRequest::new(SendOperation::Write(sink), buffer.part(0..text)?);
+        let request = SendRequest::new(SendOperation::Write(sink), buffer.slice(0..text)?);
         self.buffer = Some(owned(self.exchange.complete(request).await?)?);
         Ok(())
     }

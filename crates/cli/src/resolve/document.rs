@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rdmacm::addrinfo::{AddrInfo, Via};
+use rdmacm::addrinfo::{AddrInfo, DevicePort};
 use rdmacm::core::{CmAddr, IbAddr, PathData, RdmaDevice, Transport};
 use serde::Serialize;
 
@@ -150,9 +150,9 @@ impl<'a> Document<'a> {
 
 impl From<&AddrInfo> for Candidate {
     fn from(info: &AddrInfo) -> Self {
-        let via = info.via();
-        let route = info.reach.as_ref().ok();
-        let found = via.and_then(Via::rdma_device);
+        let via = info.device_port();
+        let route = info.route.as_ref().ok();
+        let found = via.and_then(DevicePort::rdma_device);
         let transport = transport(found.as_ref());
         Self {
             destination: info.destination.map(Address::from),
@@ -162,7 +162,7 @@ impl From<&AddrInfo> for Candidate {
             port_space: format!("{:?}", info.port_space),
             canonical_name: info.canonical_name.clone(),
             reachable: info.is_reachable(),
-            reason: info.reach.as_ref().err().map(ToString::to_string),
+            reason: info.route.as_ref().err().map(ToString::to_string),
             device: via.map(|via| Device::new(via, found.as_ref())),
             source_gid: via.map(|via| via.source_gid.to_string()),
             destination_gid: via
@@ -174,7 +174,7 @@ impl From<&AddrInfo> for Candidate {
                 .map(Iterator::collect)
                 .unwrap_or_default(),
             route: info
-                .route
+                .paths
                 .iter()
                 .map(|path| Path::new(path, lids_of_acm(path)))
                 .collect(),
@@ -230,7 +230,7 @@ impl From<IbAddr> for Infiniband {
 }
 
 impl Device {
-    fn new(via: &Via, found: Option<&RdmaDevice>) -> Self {
+    fn new(via: &DevicePort, found: Option<&RdmaDevice>) -> Self {
         Self {
             name: found.map(|device| device.name.clone()),
             index: via.device.index,

@@ -1,6 +1,6 @@
 //! Candidates as a table.
 
-use rdmacm::addrinfo::{AddrInfo, Route, Via};
+use rdmacm::addrinfo::{AddrInfo, DevicePort, Route};
 use rdmacm::core::{CmAddr, PathMtu, PathRecord, Transport};
 
 use super::route::{lids, lids_of_acm, words};
@@ -37,20 +37,20 @@ pub(super) fn render(args: &ResolveArgs, candidates: &[AddrInfo]) -> String {
 /// The paths to a candidate: what the kernel has, which was ibacm's before where
 /// that knew one, and what ibacm knows of one that is not reached.
 fn routes(candidate: &AddrInfo) -> Vec<String> {
-    let by = if candidate.route.is_empty() {
+    let by = if candidate.paths.is_empty() {
         ""
     } else {
         " by ibacm"
     };
     let to = address(candidate.destination);
     let line = |words| format!("path to {to}{by}: {words}\n");
-    let Ok(route) = &candidate.reach else {
-        let paths = candidate.route.iter();
+    let Ok(route) = &candidate.route else {
+        let paths = candidate.paths.iter();
         return paths
             .map(|path| line(words(path, lids_of_acm(path))))
             .collect();
     };
-    let device = route.via.as_ref().and_then(Via::rdma_device);
+    let device = route.device_port.as_ref().and_then(DevicePort::rdma_device);
     let transport = device.map_or(Transport::Unknown, |device| device.transport);
     let paths = route.path_records.iter();
     paths
@@ -60,9 +60,9 @@ fn routes(candidate: &AddrInfo) -> Vec<String> {
 
 fn row(candidate: &AddrInfo) -> Vec<String> {
     let mut cells = vec![address(candidate.destination), address(candidate.source)];
-    match &candidate.reach {
+    match &candidate.route {
         Ok(Route {
-            via: Some(via),
+            device_port: Some(via),
             path_records,
             ..
         }) => cells.extend([

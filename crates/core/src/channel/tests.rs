@@ -22,7 +22,10 @@ fn a_group_added_after_its_id_is_dropped_leaves_no_registration() {
     let id = channel.create_id(PortSpace::UDP).unwrap();
     let in_flight = id.enter().unwrap();
     drop(id);
-    assert_eq!(in_flight.state().add_group(&group()), Err(Error::IdGone));
+    assert_eq!(
+        in_flight.state().add_group(&group()),
+        Err(Error::IdDestroyed)
+    );
     assert!(channel.state.registrations().is_empty());
 }
 

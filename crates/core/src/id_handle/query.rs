@@ -58,7 +58,7 @@ impl IdHandle {
     /// See [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
     ///
     /// # Errors
-    /// [`Error::IdGone`] if the id was destroyed.
+    /// [`Error::IdDestroyed`] if the id was destroyed.
     pub fn device_lookup(&self) -> Result<DeviceLookup> {
         Ok(self.enter()?.state().channel().device_lookup())
     }

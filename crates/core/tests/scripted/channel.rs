@@ -213,10 +213,10 @@ fn handles_name_their_id_and_outlive_it() {
     let (one, other) = (fixture.id(PortSpace::TCP), fixture.id(PortSpace::TCP));
     let handle = one.handle();
     assert!(handle == one && handle != other && handle == handle.clone());
-    assert!(!handle.is_gone());
+    assert!(!handle.is_destroyed());
     drop(one);
-    assert!(handle.is_gone() && handle != other);
-    assert_eq!(handle.listen(1), Err(Error::IdGone));
+    assert!(handle.is_destroyed() && handle != other);
+    assert_eq!(handle.listen(1), Err(Error::IdDestroyed));
 }
 
 #[test]

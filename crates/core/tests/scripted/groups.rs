@@ -107,7 +107,7 @@ fn dropping_an_id_ends_its_groups() {
     fixture.ucma.forget();
     fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
-    assert_eq!(member.leave(), Err(Error::IdGone));
+    assert_eq!(member.leave(), Err(Error::IdDestroyed));
     assert!(fixture.sent().is_empty());
 }
 

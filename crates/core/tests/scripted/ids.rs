@@ -42,5 +42,5 @@ fn a_map_of_ids_is_searched_by_handle() {
     let ids: HashSet<CmId> = map.drain().map(|(id, _)| id).chain([other]).collect();
     assert!(ids.contains(&handle) && ids.contains(&missing));
     drop(ids);
-    assert!(handle.is_gone() && handle != missing);
+    assert!(handle.is_destroyed() && handle != missing);
 }

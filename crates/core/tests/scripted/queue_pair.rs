@@ -342,7 +342,7 @@ fn disconnect_moves_the_queue_pair_to_error_first() {
     let pair = Pair::refusing(S::ERR);
     errno(id.with_queue_pair(&pair).disconnect(), libc::EIO);
     assert!(fixture.sent().is_empty(), "nothing was sent");
-    errno(id.with_queue_pair(&pair).fail(), libc::EIO);
+    errno(id.with_queue_pair(&pair).move_to_error(), libc::EIO);
 }
 
 #[test]

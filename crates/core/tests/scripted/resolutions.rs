@@ -84,7 +84,7 @@ fn a_resolution_that_outlives_its_id_reports_no_event() {
     drop((id, posted));
     pending.finish(0);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
-    assert_eq!(handle.begin_resolution().unwrap_err(), Error::IdGone);
+    assert_eq!(handle.begin_resolution().unwrap_err(), Error::IdDestroyed);
     assert!(!handle.is_resolving() && handle.resolution_failure().is_none());
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rdmacm_core::Deadline;
 
-use super::cooperation::turn;
+use super::cooperation::consume_budget;
 use super::{Incoming, Listener};
 use crate::error::Result;
 use crate::event_loop::PollSlot;
@@ -37,7 +37,7 @@ impl<'listener> IncomingRequests<'listener> {
             return None;
         }
         // There may be many peers, for whom nobody has to wait.
-        turn().await;
+        consume_budget().await;
         self.end_polling();
         let accepted = self.listener.next_incoming(Deadline::Never).await;
         self.sequence.item(accepted)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::cooperation::turn;
+use super::cooperation::consume_budget;
 use super::{RdmaListener, RdmaStream};
 use crate::event_loop::PollSlot;
 use crate::listen::PeerSequence;
@@ -35,7 +35,7 @@ impl<'listener> IncomingStreams<'listener> {
             return None;
         }
         // There may be many peers, for whom nobody has to wait.
-        turn().await;
+        consume_budget().await;
         self.end_polling();
         let accepted = self.listener.next_stream().await;
         let next = self.sequence.item(accepted)?;

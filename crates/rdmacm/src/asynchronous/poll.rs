@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
-use super::cooperation::poll_turn;
+use super::cooperation::poll_budget;
 use super::{Connection, RdmaListener, RdmaStream};
 use crate::error::Result;
 use crate::event_loop::PollSlot;
@@ -17,7 +17,7 @@ impl Connection {
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline.
     pub fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
-        ready!(poll_turn(context));
+        ready!(poll_budget(context));
         self.inner.poll_receive(context)
     }
 
@@ -27,7 +27,7 @@ impl Connection {
     /// # Errors
     /// Those of [`send`](Self::send) but the deadline.
     pub fn poll_send(&self, context: &mut Context<'_>, message: &[u8]) -> Poll<Result<()>> {
-        ready!(poll_turn(context));
+        ready!(poll_budget(context));
         self.inner.poll_send(context, &[IoSlice::new(message)])
     }
 }
@@ -41,7 +41,7 @@ impl RdmaListener {
         &self,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(RdmaStream, SocketAddr)>> {
-        ready!(poll_turn(context));
+        ready!(poll_budget(context));
         let slot = &self.handshakes.poll_slot;
         let stream = ready!(self.poll_stream(slot, context))?;
         let peer = stream.peer_addr()?;

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll, ready};
 
-use super::cooperation::poll_turn;
+use super::cooperation::poll_budget;
 use super::{Incoming, Listener};
 use crate::error::Result;
 
@@ -13,7 +13,7 @@ impl Listener {
     /// # Errors
     /// Those of [`accept`](Self::accept) but the deadline.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Result<Incoming>> {
-        ready!(poll_turn(context));
+        ready!(poll_budget(context));
         let ids = self.listening_ids();
         let request = ready!(ids.poll_request(ids.poll_slot(), context));
         Poll::Ready(request.map(Incoming::new))

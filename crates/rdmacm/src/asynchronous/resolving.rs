@@ -18,14 +18,14 @@ impl Node {
     #[doc(alias = "rdma_getaddrinfo")]
     pub async fn resolve<'name>(
         &self,
-        node: impl Into<Option<&'name str>>,
+        host: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> addrinfo::Result<Vec<AddrInfo>> {
-        let node = node.into().map(str::to_owned);
+        let host = host.into().map(str::to_owned);
         let service = service.into().map(str::to_owned);
-        let (directory, hints) = (self.directory.clone(), hints.clone());
-        let task = move || directory.resolve(node.as_deref(), service.as_deref(), &hints);
+        let (resolver, hints) = (self.resolver.clone(), hints.clone());
+        let task = move || resolver.resolve(host.as_deref(), service.as_deref(), &hints);
         let found = spawn_blocking(&self.event_loop, None, task).await?;
         found.unwrap_or(Err(addrinfo::Error::LookupPanicked))
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use rdmacm_core::Deadline;
 
-use super::cooperation::{poll_turn, turn};
+use super::cooperation::{consume_budget, poll_budget};
 use super::rdma_stream::{RdmaStream, how};
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::error::Result;
@@ -22,7 +22,7 @@ fn poll_read(
     if slices.iter().all(|slice| slice.is_empty()) {
         return Poll::Ready(Ok(0));
     }
-    ready!(poll_turn(context));
+    ready!(poll_budget(context));
     inner.poll_read(context, reading, slices)
 }
 
@@ -30,7 +30,7 @@ async fn peek(inner: &StreamHandle, into: &mut [u8]) -> io::Result<usize> {
     if into.is_empty() {
         return Ok(0);
     }
-    turn().await;
+    consume_budget().await;
     let slices = &mut [IoSliceMut::new(into)];
     let peeked = match inner.try_read(Reading::Peek, slices) {
         Some(peeked) => peeked,
@@ -113,7 +113,7 @@ macro_rules! read_by {
             /// The node's events cannot be read.
             #[doc(alias = "rpoll")]
             pub async fn readable(&self) -> io::Result<()> {
-                turn().await;
+                consume_budget().await;
                 Ok(self.inner.readable().await?)
             }
 
@@ -123,7 +123,7 @@ macro_rules! read_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                ready!(poll_turn(context));
+                ready!(poll_budget(context));
                 self.inner.poll_readable(context).map_err(io::Error::from)
             }
 
@@ -177,7 +177,7 @@ macro_rules! write_by {
             /// The node's events cannot be read.
             #[doc(alias = "rpoll")]
             pub async fn writable(&self) -> io::Result<()> {
-                turn().await;
+                consume_budget().await;
                 Ok(self.inner.writable().await?)
             }
 
@@ -187,7 +187,7 @@ macro_rules! write_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                ready!(poll_turn(context));
+                ready!(poll_budget(context));
                 self.inner.poll_writable(context).map_err(io::Error::from)
             }
 
@@ -221,7 +221,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                ready!(poll_turn(context));
+                ready!(poll_budget(context));
                 let written = self.inner.poll_write(context, slices);
                 written.map_err(io::Error::from)
             }

@@ -8,7 +8,7 @@ use crate::stream::Reading;
 
 impl BufRead for InPlaceReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match read_some(&self.half.inner, Reading::Look, &mut [])? {
+        match read_some(&self.half.inner, Reading::Check, &mut [])? {
             // Of a half that was shut down, nothing is read any more.
             0 => Ok(&[]),
             _ => Ok(self.received()),

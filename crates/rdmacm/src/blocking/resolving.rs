@@ -13,10 +13,10 @@ impl Node {
     #[doc(alias = "rdma_getaddrinfo")]
     pub fn resolve<'name>(
         &self,
-        node: impl Into<Option<&'name str>>,
+        host: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> addrinfo::Result<Vec<AddrInfo>> {
-        self.directory.resolve(node, service, hints)
+        self.resolver.resolve(host, service, hints)
     }
 }

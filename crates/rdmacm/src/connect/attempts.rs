@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_addrinfo::{self as addrinfo, Directory, Hints, parse_numeric};
+use rdmacm_addrinfo::{self as addrinfo, AddrInfoResolver, Hints, parse_numeric};
 use rdmacm_core::{CmAddr, Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
@@ -29,7 +29,7 @@ const OTHER_PORTS: u32 = 15;
 #[derive(Debug)]
 pub(crate) struct ConnectAttempts<'a> {
     pub(crate) event_loop: &'a Arc<EventLoop>,
-    pub(crate) directory: &'a Directory,
+    pub(crate) resolver: &'a AddrInfoResolver,
     pub(crate) peer: &'a Peer,
     pub(crate) config: &'a ConnectConfig,
 }
@@ -97,7 +97,8 @@ impl ConnectAttempts<'_> {
                     all => {
                         let attempts = all.iter().map(|target| Box::pin(start(target)));
                         let has_passed = || whole.has_passed();
-                        let outcome = race(event_loop, self.stagger(all), attempts, has_passed);
+                        let outcome =
+                            race(event_loop, self.attempt_delay(all), attempts, has_passed);
                         let outcome = outcome.await;
                         outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoTarget)))
                     }
@@ -147,11 +148,11 @@ impl ConnectAttempts<'_> {
 
     /// The delay between the addresses. From a port of the caller's, each waits until the one
     /// before has failed: the kernel gives a port of an address to one id at a time.
-    fn stagger(&self, targets: &[ConnectTarget]) -> Duration {
+    fn attempt_delay(&self, targets: &[ConnectTarget]) -> Duration {
         if self.has_port(targets) && !self.config.options.reuse_addr {
             return Duration::MAX;
         }
-        self.config.stagger
+        self.config.attempt_delay
     }
 
     /// Looks up the peer's addresses: before each attempt, because they may have changed. If
@@ -176,7 +177,7 @@ impl ConnectAttempts<'_> {
     /// The peer's addresses.
     async fn targets(&self, attempt: &Attempt) -> Result<Cow<'_, [ConnectTarget]>> {
         let qp_type = self.config.options.qp_type;
-        let (node, service) = match self.peer {
+        let (host, service) = match self.peer {
             Peer::Targets(targets) => return Ok(of_type(targets, qp_type)),
             Peer::Unreachable { reason, .. } => {
                 let cause = Cause::Unreachable(reason.clone());
@@ -185,7 +186,7 @@ impl ConnectAttempts<'_> {
             Peer::Invalid(_) => {
                 return Err(attempt.fail(Stage::LookUp, Cause::InvalidAddress));
             }
-            Peer::Name { node, service } => (node, service),
+            Peer::Name { host, service } => (host, service),
         };
         // From now by the system's clock, which is the only one that name servers know.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
@@ -194,14 +195,13 @@ impl ConnectAttempts<'_> {
             _ => Hints::rc(),
         };
         let hints = hints.deadline(left);
-        let is_numeric = parse_numeric(node).is_some() && service.parse::<u16>().is_ok();
+        let is_numeric = parse_numeric(host).is_some() && service.parse::<u16>().is_ok();
         // A numeric address is parsed here; a name server may block.
         let found = if is_numeric {
-            self.directory.addresses(&**node, &**service, &hints)
+            self.resolver.addresses(&**host, &**service, &hints)
         } else {
-            let (directory, node, service) =
-                (self.directory.clone(), node.clone(), service.clone());
-            let look_up = move || directory.addresses(&*node, &*service, &hints);
+            let (resolver, host, service) = (self.resolver.clone(), host.clone(), service.clone());
+            let look_up = move || resolver.addresses(&*host, &*service, &hints);
             let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
             let found = found.map_err(|error| attempt.fail(Stage::LookUp, error))?;
             found.unwrap_or(Err(addrinfo::Error::LookupPanicked))

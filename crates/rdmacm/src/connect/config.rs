@@ -22,7 +22,7 @@ pub const ACCEPT_DEADLINE: Duration = Duration::from_secs(10);
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The default delay between attempts at several addresses, 250 ms. Source: RFC 8305 §5.
-pub const STAGGER: Duration = Duration::from_millis(250);
+pub const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// How to connect.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct ConnectConfig {
     pub(crate) param: ConnParam,
     pub(crate) deadline: Deadline,
     pub(crate) retry: RetryPolicy,
-    pub(crate) stagger: Duration,
+    pub(crate) attempt_delay: Duration,
 }
 
 impl Default for ConnectConfig {
@@ -43,7 +43,7 @@ impl Default for ConnectConfig {
             param: ConnParam::new(),
             deadline: CONNECT_DEADLINE.into(),
             retry: RetryPolicy::never(),
-            stagger: STAGGER,
+            attempt_delay: CONNECTION_ATTEMPT_DELAY,
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct PeerAddr(pub(crate) Peer);
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
     /// A host and a service, as the resolver knows them.
-    Name { node: String, service: String },
+    Name { host: String, service: String },
     /// Addresses.
     Targets(Vec<ConnectTarget>),
     /// Addresses that RDMA does not reach.
@@ -46,7 +46,7 @@ impl Peer {
     /// What errors name.
     pub(crate) fn target(&self) -> Target {
         match self {
-            Self::Name { node, service } => Target::name(format!("{node}:{service}")),
+            Self::Name { host, service } => Target::name(format!("{host}:{service}")),
             Self::Invalid(text) => Target::name(text.as_str()),
             Self::Unreachable { address, .. } => address.map_or_else(Target::default, Target::from),
             Self::Targets(targets) => match targets.as_slice() {
@@ -70,26 +70,26 @@ impl Peer {
 
     fn parse(text: &str) -> Self {
         let invalid = || Self::Invalid(text.to_owned());
-        let Some((node, service)) = text.rsplit_once(':') else {
+        let Some((host, service)) = text.rsplit_once(':') else {
             return invalid();
         };
-        let bracketed = node
+        let bracketed = host
             .strip_prefix('[')
-            .and_then(|node| node.strip_suffix(']'));
+            .and_then(|host| host.strip_suffix(']'));
         // Without brackets an IPv6 address cannot be separated from its port.
-        if service.is_empty() || (bracketed.is_none() && node.contains([':', '[', ']'])) {
+        if service.is_empty() || (bracketed.is_none() && host.contains([':', '[', ']'])) {
             return invalid();
         }
-        let node = bracketed.unwrap_or(node);
-        if node.is_empty() {
+        let host = bracketed.unwrap_or(host);
+        if host.is_empty() {
             return invalid();
         }
-        Self::name(node, service)
+        Self::name(host, service)
     }
 
-    fn name(node: impl Into<String>, service: impl Into<String>) -> Self {
+    fn name(host: impl Into<String>, service: impl Into<String>) -> Self {
         Self::Name {
-            node: node.into(),
+            host: host.into(),
             service: service.into(),
         }
     }
@@ -98,7 +98,7 @@ impl Peer {
         let mut targets = Vec::new();
         let mut unreachable = None;
         for info in found {
-            match &info.reach {
+            match &info.route {
                 Ok(_) => targets.extend(ConnectTarget::from_addr_info(info)),
                 Err(reason) => {
                     unreachable.get_or_insert((info.destination, reason));
@@ -146,10 +146,10 @@ impl From<String> for PeerAddr {
 }
 
 macro_rules! from_pair {
-    ($($node:ty, $service:ty;)*) => {$(
-        impl From<($node, $service)> for PeerAddr {
-            fn from((node, service): ($node, $service)) -> Self {
-                Self(Peer::name(node, service.to_string()))
+    ($($host:ty, $service:ty;)*) => {$(
+        impl From<($host, $service)> for PeerAddr {
+            fn from((host, service): ($host, $service)) -> Self {
+                Self(Peer::name(host, service.to_string()))
             }
         }
     )*};
@@ -261,20 +261,20 @@ mod tests {
 
     fn name(text: &str) -> Option<(String, String)> {
         match PeerAddr::from(text).0 {
-            Peer::Name { node, service } => Some((node, service)),
+            Peer::Name { host, service } => Some((host, service)),
             Peer::Invalid(_) | Peer::Targets(_) | Peer::Unreachable { .. } => None,
         }
     }
 
     #[test]
     fn a_text_is_a_host_and_a_service() {
-        for (text, node, service) in [
+        for (text, host, service) in [
             ("storage-7:7471", "storage-7", "7471"),
             ("10.1.0.7:nfsrdma", "10.1.0.7", "nfsrdma"),
             ("[fe80::7%eth0]:7471", "fe80::7%eth0", "7471"),
             ("[::1]:1", "::1", "1"),
         ] {
-            let expected = Some((node.to_owned(), service.to_owned()));
+            let expected = Some((host.to_owned(), service.to_owned()));
             assert_eq!(name(text), expected, "{text}");
         }
     }

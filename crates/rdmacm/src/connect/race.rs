@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, sleep_until};
 
-/// Starts each attempt when it is its turn: `stagger` after the one before, or as soon as that one
+/// Starts each attempt when it is its turn: `attempt_delay` after the one before, or as soon as that one
 /// has failed. Returns the first success; the other attempts are dropped, which cancels them. If
 /// all fail, returns the error of the one that came furthest, of several the last: the first is
 /// mostly of an address family that the network does not have. But a rejection counts rather
@@ -19,7 +19,7 @@ use crate::event_loop::{EventLoop, sleep_until};
 /// time, and its error would hide the one that had.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
-    stagger: Duration,
+    attempt_delay: Duration,
     mut waiting: impl ExactSizeIterator<Item = Pin<Box<F>>>,
     has_passed: impl Fn() -> bool,
 ) -> Option<Result<T>> {
@@ -36,7 +36,7 @@ pub(super) async fn race<T, F: Future<Output = Result<T>>>(
             None
         } else {
             // A time beyond the range of the clock never comes.
-            event_loop.now().checked_add(stagger)
+            event_loop.now().checked_add(attempt_delay)
         };
         let outcome = if let Some(next_start) = next_start {
             let mut pause = Box::pin(sleep_until(event_loop, next_start));
@@ -97,7 +97,7 @@ mod tests {
             (connect, address, (connect, false)),
             (address, address, (address, true)),
         ] {
-            let one = Error::new(one, Cause::PeerGone);
+            let one = Error::new(one, Cause::PeerDisconnected);
             let error = furthest(Some(one), Error::new(other, Cause::Deadline));
             assert_eq!((error.stage(), error.is_timeout()), expected);
         }

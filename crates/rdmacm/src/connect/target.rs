@@ -35,7 +35,7 @@ impl From<CmAddr> for ConnectTarget {
 impl ConnectTarget {
     /// The target of an address lookup; `None` if it has no destination.
     pub(crate) fn from_addr_info(info: &AddrInfo) -> Option<Self> {
-        let known = info.reach.as_ref().map(Route::settable).unwrap_or_default();
+        let known = info.route.as_ref().map(Route::settable).unwrap_or_default();
         let route = if known.is_empty() { given(info) } else { known };
         Some(Self {
             destination: info.destination?,
@@ -65,13 +65,13 @@ impl ConnectTarget {
 /// kernel chose: it may reject the source that ibacm advises.
 fn given(info: &AddrInfo) -> &[PathData] {
     let via = info
-        .reach
+        .route
         .as_ref()
         .ok()
-        .and_then(|route| route.via.as_ref());
+        .and_then(|route| route.device_port.as_ref());
     let begins_there = |path: &PathData| via.is_none_or(|via| path.record.sgid == via.source_gid);
-    if info.route.iter().all(begins_there) {
-        &info.route
+    if info.paths.iter().all(begins_there) {
+        &info.paths
     } else {
         &[]
     }

@@ -25,6 +25,6 @@ pub(crate) fn flush_closed(
 ) {
     if !reason.flushes(queue_pair.transport()) && !is_idle() {
         // If it fails, the device is gone, which polling reports.
-        let _ = id.with_queue_pair(queue_pair).fail();
+        let _ = id.with_queue_pair(queue_pair).move_to_error();
     }
 }

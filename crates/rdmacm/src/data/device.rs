@@ -25,7 +25,7 @@ impl OpenDevices {
     fn find(&self, is_it: impl Fn(&OpenDevice) -> bool) -> Option<Arc<OpenDevice>> {
         let devices = self.devices();
         let mut open = devices.iter().filter_map(Weak::upgrade);
-        open.find(|device| is_it(device) && !device.is_gone())
+        open.find(|device| is_it(device) && !device.is_closed())
     }
 
     fn add(&self, device: &Arc<OpenDevice>) {
@@ -41,7 +41,7 @@ impl OpenDevices {
 
 /// Which of a queue pair's completion queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum CqKind {
     Sends,
     Receives,
 }
@@ -49,14 +49,14 @@ pub(crate) enum Side {
 /// Who handles completion queues that notify on the channel of their device.
 pub(crate) trait CompletionHandler: fmt::Debug + Send + Sync {
     /// A completion queue has notified.
-    fn notified(&self, side: Side);
+    fn notified(&self, side: CqKind);
 
     /// Handles all completions that there are.
     fn poll(&self);
 }
 
 /// A completion queue's handler.
-type Handler = (Weak<dyn CompletionHandler>, Side);
+type Handler = (Weak<dyn CompletionHandler>, CqKind);
 
 /// A device, and the completion channel of all queue pairs on it.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl OpenDevice {
 
     /// Has the event loop watch it, unless it does so already.
     pub(crate) fn watch_on(self: &Arc<Self>, event_loop: &Arc<EventLoop>) -> Result<()> {
-        if self.is_gone() {
+        if self.is_closed() {
             return Ok(());
         }
         let source: Arc<dyn EventSource> = self.clone();
@@ -192,15 +192,15 @@ impl OpenDevice {
     }
 
     /// Whether it was removed, or its context closed.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.context.is_gone()
+    pub(crate) fn is_closed(&self) -> bool {
+        self.context.is_closed()
     }
 
     pub(crate) fn add_handler(
         &self,
         token: Token,
         handler: Weak<dyn CompletionHandler>,
-        side: Side,
+        side: CqKind,
     ) {
         self.handlers().insert(token, (handler, side));
     }
@@ -252,11 +252,11 @@ impl EventSource for OpenDevice {
     /// Handles notifications of completion queues. Reading them also detects the device's
     /// removal.
     fn drain(&self) -> rdmacm_core::Result<Drained> {
-        let take = || self.channel.take().ok().flatten();
+        let take = || self.channel.try_next().ok().flatten();
         // A queue notifies once each time it is armed: mostly there is no more to read.
         let limit = self.armed.load(Ordering::Relaxed).clamp(1, MAX_EVENTS);
         let notifications = drain_some(limit, take, |token| self.notify(token));
-        if !self.is_gone() {
+        if !self.is_closed() {
             return Ok(Drained::after(notifications));
         }
         let handlers: Vec<_> = self

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::{CmAddr, ConnParam, Deadline, EventKind, UdParam};
 
 use super::address::DatagramPeer;
@@ -24,7 +24,7 @@ pub(crate) struct ResolvedPeer {
 /// Resolves the first of a peer's addresses that replies.
 pub(crate) async fn resolve_peer(
     event_loop: &Arc<EventLoop>,
-    directory: &Directory,
+    resolver: &AddrInfoResolver,
     peer: &PeerAddr,
     config: &DatagramConfig,
     source: Option<CmAddr>,
@@ -39,7 +39,7 @@ pub(crate) async fn resolve_peer(
     };
     let attempts = ConnectAttempts {
         event_loop,
-        directory,
+        resolver,
         peer: &peer.0,
         config: &connect,
     };
@@ -66,7 +66,7 @@ async fn resolve_one(
     let reply = wait_for_event(&attempt, &routed.id, stage, EventKind::Established).await?;
     let addr = reply
         .ud()
-        .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerGone))?;
+        .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerDisconnected))?;
     let source = id.local_addr();
     Ok(ResolvedPeer {
         peer: DatagramPeer {

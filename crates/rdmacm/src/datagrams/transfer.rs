@@ -69,7 +69,7 @@ impl Socket {
         // The port's MTU may have become smaller since the socket was opened.
         let longest = usize::try_from(to.address.max_message()).unwrap_or(usize::MAX);
         check_length(bytes, longest.min(self.longest))?;
-        let reserved = self.wait(attempt, Interest::Room, |socket| {
+        let reserved = self.wait(attempt, Interest::SendReady, |socket| {
             socket.poll_with(|state, closed| match closed {
                 Some(cause) => Some(Err(cause)),
                 None => MessageQueuePair::reserve_copy(state, bytes).map(Ok),
@@ -89,7 +89,7 @@ impl Socket {
 
     pub(crate) async fn receive(&self) -> Result<Datagram> {
         let attempt = self.transfer_attempt();
-        let received = self.wait(&attempt, Interest::Arrival, Self::take_datagram);
+        let received = self.wait(&attempt, Interest::ReceiveReady, Self::take_datagram);
         let received = received.await.and_then(|received| received);
         received.map_err(|cause| self.fail(&attempt, Stage::Receive, cause))
     }

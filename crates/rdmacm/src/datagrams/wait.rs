@@ -27,13 +27,13 @@ impl Socket {
         self.id.queue().register(key, waker);
         // Before the groups are looked at: a later one wakes the waiters of the queue pair.
         self.queue_pair.register(interest, key, waker);
-        if interest == Interest::Arrival {
+        if interest == Interest::ReceiveReady {
             self.groups.register(key, waker);
         }
     }
 
     pub(crate) fn deregister(&self, interest: Interest, key: u64) {
-        if interest == Interest::Arrival {
+        if interest == Interest::ReceiveReady {
             self.groups.deregister(key);
         }
         self.queue_pair.deregister(interest, key);

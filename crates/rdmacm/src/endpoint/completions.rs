@@ -9,7 +9,7 @@ use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::attempt::Attempt;
 use crate::connection::Established;
-use crate::data::{Side, flush_closed, note_closed, readiness};
+use crate::data::{CqKind, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};
 use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
 use crate::stage::Stage;
@@ -19,11 +19,11 @@ pub(crate) async fn next_completion(
     attempt: &Attempt,
     established: &Established,
     queue_pair: &QueuePair,
-    side: Side,
+    side: CqKind,
 ) -> Result<Completion> {
     let stage = match side {
-        Side::Sends => Stage::Send,
-        Side::Receives => Stage::Receive,
+        CqKind::Sends => Stage::Send,
+        CqKind::Receives => Stage::Receive,
     };
     let source = CompletionSource {
         established,
@@ -44,7 +44,7 @@ pub(crate) async fn next_completion(
 struct CompletionSource<'a> {
     established: &'a Established,
     queue_pair: &'a QueuePair,
-    side: Side,
+    side: CqKind,
     channel: Option<Arc<WatchedChannel>>,
     /// Why the queue cannot be waited for.
     failure: Option<rdmacm_verbs::Error>,
@@ -53,16 +53,16 @@ struct CompletionSource<'a> {
 impl CompletionSource<'_> {
     fn queue(&self) -> &CompletionQueue {
         match self.side {
-            Side::Sends => self.queue_pair.send_cq(),
-            Side::Receives => self.queue_pair.recv_cq(),
+            CqKind::Sends => self.queue_pair.send_cq(),
+            CqKind::Receives => self.queue_pair.recv_cq(),
         }
     }
 
     /// How many requests have not completed.
     fn outstanding(&self) -> u32 {
         match self.side {
-            Side::Sends => self.queue_pair.outstanding_sends(),
-            Side::Receives => self.queue_pair.outstanding_receives(),
+            CqKind::Sends => self.queue_pair.outstanding_sends(),
+            CqKind::Receives => self.queue_pair.outstanding_receives(),
         }
     }
 
@@ -215,7 +215,7 @@ impl EventSource for WatchedChannel {
     fn drain(&self) -> rdmacm_core::Result<Drained> {
         let mut has_notified = false;
         let drained = loop {
-            match self.channel.take() {
+            match self.channel.try_next() {
                 Ok(Some(_)) => has_notified = true,
                 Ok(None) => break Drained::Open,
                 // The descriptor stays readable.

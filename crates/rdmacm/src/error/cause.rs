@@ -28,8 +28,8 @@ pub enum Cause {
     #[error("the blocking executor has dropped the command")]
     CommandDropped,
     /// The peer gave up before the connection was established.
-    #[error("the peer is gone")]
-    PeerGone,
+    #[error("the peer disconnected before the connection was established")]
+    PeerDisconnected,
     /// The deadline passed. Connecting and accepting were cancelled; a transfer that was posted
     /// goes on, and a wait can be repeated.
     #[error("the deadline passed")]
@@ -195,7 +195,7 @@ impl Cause {
     #[cfg(feature = "verbs")]
     fn verbs_queue_pair(error: io::Error) -> Self {
         match error.downcast::<rdmacm_verbs::Error>() {
-            Ok(refused) if refused.raw_os_error().is_some() || refused.is_gone() => {
+            Ok(refused) if refused.raw_os_error().is_some() || refused.is_context_closed() => {
                 Self::device(refused)
             }
             Ok(invalid) => Self::QueuePair(invalid.into()),

@@ -189,7 +189,7 @@ impl IdResources {
         let Self { id, queue_pair, .. } = self;
         if let Some(queue_pair) = &queue_pair {
             // What is posted completes as flushed. The id is destroyed in any case.
-            let _ = id.with_queue_pair(queue_pair.as_ref()).fail();
+            let _ = id.with_queue_pair(queue_pair.as_ref()).move_to_error();
         }
         destroy_id(id, queue_pair.as_ref());
         drop(queue_pair);

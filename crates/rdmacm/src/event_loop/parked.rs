@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::threads::ThreadWaker;
 
 /// The place of a thread that is not parked.
-pub(super) const NOWHERE: usize = usize::MAX;
+pub(super) const NOT_PARKED: usize = usize::MAX;
 
 /// Threads, in no order. Adding and removing one takes the same time however many there are.
 #[derive(Debug, Default)]
@@ -18,19 +18,19 @@ impl ParkedThreads {
     }
 
     pub(super) fn add(&mut self, thread: &Arc<ThreadWaker>) {
-        thread.set_place(self.0.len());
+        thread.set_index(self.0.len());
         self.0.push(Arc::clone(thread));
     }
 
     pub(super) fn remove(&mut self, thread: &ThreadWaker) {
-        let place = thread.place.swap(NOWHERE, Ordering::Relaxed);
-        if place >= self.0.len() {
+        let index = thread.index.swap(NOT_PARKED, Ordering::Relaxed);
+        if index >= self.0.len() {
             return;
         }
         // The caller has one as well, so that this does not end it.
-        self.0.swap_remove(place);
-        if let Some(moved) = self.0.get(place) {
-            moved.set_place(place);
+        self.0.swap_remove(index);
+        if let Some(moved) = self.0.get(index) {
+            moved.set_index(index);
         }
     }
 

@@ -29,7 +29,7 @@ impl PollSlot {
         }
         if !slot.is_registered() {
             // Mostly there is nothing to wait for.
-            if let Some(item) = source.look() {
+            if let Some(item) = source.try_take() {
                 return Poll::Ready(Ok(item));
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::parked::NOWHERE;
+use super::parked::NOT_PARKED;
 use super::parker::Parker;
 use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
@@ -14,7 +14,7 @@ use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
 /// How often a thread that leaves reads for others, who may call again and again meanwhile. Those who
 /// do so in the last round read for themselves.
-const MAX_ROUNDS: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
@@ -56,7 +56,7 @@ pub(super) struct ThreadWaker {
     is_reading: AtomicBool,
     /// Where it is among the [parked](super::parked) threads. Changes under the lock of the
     /// event loop's state only, so that no schedule depends on it.
-    pub(super) place: AtomicUsize,
+    pub(super) index: AtomicUsize,
     /// It is parked, and was woken or is to lead.
     parker: Parker,
     event_loop: Weak<EventLoop>,
@@ -68,18 +68,18 @@ impl ThreadWaker {
             number,
             is_woken: AtomicBool::new(false),
             is_reading: AtomicBool::new(false),
-            place: AtomicUsize::new(NOWHERE),
+            index: AtomicUsize::new(NOT_PARKED),
             parker: Parker::default(),
             event_loop,
         })
     }
 
-    pub(super) fn set_place(&self, place: usize) {
-        self.place.store(place, Ordering::Relaxed);
+    pub(super) fn set_index(&self, index: usize) {
+        self.index.store(index, Ordering::Relaxed);
     }
 
     pub(super) fn is_parked(&self) -> bool {
-        self.place.load(Ordering::Relaxed) != NOWHERE
+        self.index.load(Ordering::Relaxed) != NOT_PARKED
     }
 
     fn take_woken(&self) -> bool {
@@ -123,7 +123,7 @@ impl<'a> LeaderGuard<'a> {
         self.thread.is_reading.store(false, Ordering::SeqCst);
         let mut state = self.event_loop.state();
         state.leader = Leader::None;
-        state.is_last_round = false;
+        state.is_last_pass = false;
         state
     }
 }
@@ -133,10 +133,10 @@ impl Drop for LeaderGuard<'_> {
         if !self.has_stepped_down {
             let mut state = self.release();
             // Not all that was ready may have been read.
-            state.is_round_due = true;
-            let is_round_due = state.take_round();
+            state.is_pass_due = true;
+            let is_pass_due = state.take_pass_due();
             hand_over(state);
-            if is_round_due {
+            if is_pass_due {
                 self.event_loop.have_others_call();
             }
         }
@@ -181,9 +181,9 @@ impl EventLoop {
         let mut state = self.state();
         while !thread.take_woken() && self.failures() == failures {
             state = if self.has_leader(&state) {
-                self.follow(state, thread)
+                self.wait_as_follower(state, thread)
             } else {
-                self.lead(state, thread, true).0
+                self.run_as_leader(state, thread, true).0
             };
         }
         hand_over(self.read_for_others(state, thread));
@@ -207,10 +207,10 @@ impl EventLoop {
         let mut state = self.state();
         let is_more;
         if self.has_leader(&state) {
-            is_more = state.is_last_round;
-            state.is_round_due |= !is_more;
+            is_more = state.is_last_pass;
+            state.is_pass_due |= !is_more;
         } else {
-            (state, is_more) = self.lead(state, &thread.state, false);
+            (state, is_more) = self.run_as_leader(state, &thread.state, false);
             state = self.read_for_others(state, &thread.state);
         }
         hand_over(state);
@@ -225,16 +225,16 @@ impl EventLoop {
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
     ) -> MutexGuard<'a, State> {
-        for round in 1..=MAX_ROUNDS {
-            if self.has_leader(&state) || !state.take_round() {
+        for pass in 1..=MAX_PASSES {
+            if self.has_leader(&state) || !state.take_pass_due() {
                 return state;
             }
-            state.is_last_round = round == MAX_ROUNDS;
+            state.is_last_pass = pass == MAX_PASSES;
             let is_more;
-            (state, is_more) = self.lead(state, thread, false);
-            state.is_round_due |= is_more;
+            (state, is_more) = self.run_as_leader(state, thread, false);
+            state.is_pass_due |= is_more;
         }
-        if !self.has_leader(&state) && state.take_round() {
+        if !self.has_leader(&state) && state.take_pass_due() {
             drop(state);
             self.have_others_call();
             state = self.state();
@@ -248,7 +248,7 @@ impl EventLoop {
     }
 
     /// Waits until the thread was woken or is to lead.
-    fn follow<'a>(
+    fn wait_as_follower<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: &Arc<ThreadWaker>,
@@ -264,7 +264,7 @@ impl EventLoop {
     /// Sleeps, if it may, until a source is readable or the first timer is due, reads the
     /// sources, and steps down. Returns whether a source may have more than its share. The clock is
     /// read once: after a sleep that a source has ended, the next leader looks at the timers.
-    fn lead<'a>(
+    fn run_as_leader<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,

@@ -11,7 +11,7 @@ use super::{EventLoop, Registration, WaitSource, WaiterKind};
 /// waits for it.
 pub(crate) trait TimedSource: WaitSource {
     /// Takes what is there, before anybody waits for it.
-    fn look(&mut self) -> Option<Self::Item> {
+    fn try_take(&mut self) -> Option<Self::Item> {
         self.take()
     }
 
@@ -84,7 +84,7 @@ impl TimedRegistration {
             let moments = Moments { until, timers };
             let by = moments.first();
             let registered = self.0.get_or_insert_with(|| Registered {
-                registration: Registration::after_look(event_loop, kind, by),
+                registration: Registration::after_check(event_loop, kind, by),
                 moments,
             });
             if registered.moments != moments {

@@ -116,7 +116,7 @@ pub(crate) struct Registration {
     /// How many failures of the event loop came before this wait.
     failures: u64,
     /// The caller has looked at the source just now.
-    has_looked: bool,
+    has_checked: bool,
 }
 
 impl Registration {
@@ -127,20 +127,20 @@ impl Registration {
             key: None,
             timer: None,
             failures: event_loop.failures(),
-            has_looked: false,
+            has_checked: false,
         }
     }
 
     /// Of a caller that has looked at the source just now: it is looked at again only after
     /// the waiter is registered.
-    pub(crate) fn after_look(
+    pub(crate) fn after_check(
         event_loop: &EventLoop,
         kind: WaiterKind,
         until: Option<Instant>,
     ) -> Self {
         Self {
             kind,
-            has_looked: true,
+            has_checked: true,
             ..Self::new(event_loop, until)
         }
     }
@@ -159,7 +159,7 @@ impl Registration {
             }
             event_loop.run_if_due();
         }
-        if !std::mem::take(&mut self.has_looked) {
+        if !std::mem::take(&mut self.has_checked) {
             if let Some(outcome) = self.check(event_loop, source) {
                 return Poll::Ready(outcome);
             }

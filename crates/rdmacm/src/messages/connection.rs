@@ -82,8 +82,8 @@ impl MessageConnection {
         // A task that has polled waits on the former event loop.
         self.queue_pair.wake_all();
         self.queue_pair.state().spare_thread = None;
-        self.end_polling(Interest::Arrival);
-        self.end_polling(Interest::Room);
+        self.end_polling(Interest::ReceiveReady);
+        self.end_polling(Interest::SendReady);
         let watched = self.queue_pair.device().watch_on(to);
         watched.map_err(|error| failed(Cause::device(error)))?;
         let migrated = self.established.id.migrate(to);
@@ -176,8 +176,8 @@ impl MessageConnection {
     /// have gone, and would be woken in the future's place.
     pub(super) fn end_polling(&self, interest: Interest) {
         let slot = match interest {
-            Interest::Arrival => &self.receive_slot,
-            Interest::Room => &self.send_slot,
+            Interest::ReceiveReady => &self.receive_slot,
+            Interest::SendReady => &self.send_slot,
             _ => return,
         };
         slot.end(self.event_loop(), |key| {
@@ -235,8 +235,8 @@ impl MessageConnection {
                 return Ok(Some(self.message(arrival)));
             }
         }
-        let wait = MessageWait::new(self, Interest::Arrival, attempt.until);
-        let mut wait = wait.after_look();
+        let wait = MessageWait::new(self, Interest::ReceiveReady, attempt.until);
+        let mut wait = wait.after_check();
         let mut take = |state: &mut State, status| self.take_message(state, status);
         let received = std::future::poll_fn(|context| wait.poll(context, &mut take));
         self.received(&attempt, received.await)
@@ -253,7 +253,7 @@ impl MessageConnection {
     }
 
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
-        let (slot, interest) = (&self.receive_slot, Interest::Arrival);
+        let (slot, interest) = (&self.receive_slot, Interest::ReceiveReady);
         let received = wait::poll(slot, self, interest, context, |state, status| {
             self.take_message(state, status)
         });
@@ -304,7 +304,7 @@ impl MessageConnection {
         let failed = |cause| self.fail(&attempt, Stage::Send, cause);
         let length = self.check_length(slices).map_err(failed)?;
         loop {
-            let reserved = self.wait(&attempt, Interest::Room, |state, status| {
+            let reserved = self.wait(&attempt, Interest::SendReady, |state, status| {
                 reserve_copy(state, status, length)
             });
             let reservation = reserved.await.and_then(|reserved| reserved);
@@ -343,7 +343,7 @@ impl MessageConnection {
     ) -> Poll<Result<()>> {
         let sent = self.check_length(slices).map(|length| {
             loop {
-                let (slot, interest) = (&self.send_slot, Interest::Room);
+                let (slot, interest) = (&self.send_slot, Interest::SendReady);
                 let reserved = wait::poll(slot, self, interest, context, |state, status| {
                     reserve_copy(state, status, length)
                 });
@@ -453,7 +453,7 @@ impl MessageConnection {
             Status::Closed(cause) => Some(Err(cause)),
         });
         match closed.await? {
-            Err(cause) if is_gone(&cause) => self.wait_removed(attempt, cause).await,
+            Err(cause) if is_context_closed(&cause) => self.wait_removed(attempt, cause).await,
             closed => closed,
         }
     }
@@ -483,7 +483,7 @@ impl MessageConnection {
         flushed?;
         // Without the device there is no peer to disconnect from. A child is refused.
         let device = self.queue_pair.device();
-        if device.is_gone() && !device.context().is_in_child() {
+        if device.is_closed() && !device.context().is_in_child() {
             return Ok(());
         }
         self.established.close(&attempt).await
@@ -515,8 +515,8 @@ impl MessageConnection {
 
 impl Drop for MessageConnection {
     fn drop(&mut self) {
-        self.end_polling(Interest::Arrival);
-        self.end_polling(Interest::Room);
+        self.end_polling(Interest::ReceiveReady);
+        self.end_polling(Interest::SendReady);
         let reason = self.id().queue().close_reason();
         let counts = self.queue_pair.state().counts;
         self.id()
@@ -538,7 +538,7 @@ fn reserve_copy(
     }
 }
 
-fn is_gone(cause: &Cause) -> bool {
+fn is_context_closed(cause: &Cause) -> bool {
     let Cause::Device { error, .. } = cause else {
         return false;
     };

@@ -12,7 +12,7 @@ use rdmacm_verbs::{CompletionQueue, Error, ProtectionDomain, QpCaps, QueuePair, 
 use super::options::MessageOptions;
 use super::state::State;
 use crate::busy_polling::BusyPolling;
-use crate::data::{CompletionHandler, KeepAlive, OpenDevice, Side, limit_attr_retries};
+use crate::data::{CompletionHandler, CqKind, KeepAlive, OpenDevice, limit_attr_retries};
 
 mod completions;
 mod notifications;
@@ -100,7 +100,7 @@ impl MessageQueuePair {
             has_arrivals: AtomicBool::new(false),
             state: Mutex::new(state),
         });
-        for side in [Side::Sends, Side::Receives] {
+        for side in [CqKind::Sends, CqKind::Receives] {
             let handler: Weak<Self> = Arc::downgrade(&this);
             device.add_handler(this.queue(side).token(), handler, side);
         }
@@ -132,10 +132,10 @@ impl MessageQueuePair {
         self.state.lock()
     }
 
-    fn queue(&self, side: Side) -> &CompletionQueue {
+    fn queue(&self, side: CqKind) -> &CompletionQueue {
         match side {
-            Side::Sends => &self.sends,
-            Side::Receives => &self.receives,
+            CqKind::Sends => &self.sends,
+            CqKind::Receives => &self.receives,
         }
     }
 
@@ -185,7 +185,7 @@ impl rdmacm_core::QueuePair for MessageQueuePair {
 }
 
 impl CompletionHandler for MessageQueuePair {
-    fn notified(&self, side: Side) {
+    fn notified(&self, side: CqKind) {
         self.notified(side);
     }
 
@@ -196,7 +196,7 @@ impl CompletionHandler for MessageQueuePair {
 
 impl Drop for MessageQueuePair {
     fn drop(&mut self) {
-        for side in [Side::Sends, Side::Receives] {
+        for side in [CqKind::Sends, CqKind::Receives] {
             self.device.remove_handler(self.queue(side).token());
             self.set_armed(&mut self.state(), side, false);
         }

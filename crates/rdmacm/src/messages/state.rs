@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
 use rdmacm_verbs::{
-    Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId,
+    Buffer, Completion, CompletionError, CompletionInfo, DatagramSource, SgList, WcOpcode, WorkId,
 };
 
 use super::deferred::Deferred;
@@ -18,7 +18,7 @@ use crate::event_loop::WaitingThread;
 const MAX_COMPLETIONS: usize = 16;
 
 /// The result of a request, and its memory.
-pub(crate) type Completed = (Result<Done, CompletionError>, SgList);
+pub(crate) type Completed = (Result<CompletionInfo, CompletionError>, SgList);
 
 /// A message that has arrived.
 #[derive(Debug)]
@@ -280,7 +280,7 @@ impl State {
         &mut self,
         waiter: InFlight,
         work: WorkId,
-        result: Result<Done, CompletionError>,
+        result: Result<CompletionInfo, CompletionError>,
         sg_list: SgList,
         deferred: &mut Deferred,
     ) {
@@ -314,7 +314,7 @@ impl State {
     }
 
     fn wake_for_requests(&self, deferred: &mut Deferred) {
-        deferred.wake(self.waiters.first(Interest::Room));
+        deferred.wake(self.waiters.first(Interest::SendReady));
         for waker in self.waiters.flushed(|last| self.is_flushed(last)) {
             deferred.wake(Some(waker));
         }
@@ -353,7 +353,7 @@ impl State {
         match self.receive(completion) {
             Ok(arrival) => {
                 self.arrived.push_back(arrival);
-                deferred.wake(self.waiters.first(Interest::Arrival));
+                deferred.wake(self.waiters.first(Interest::ReceiveReady));
             }
             Err(error) => {
                 deferred.discard([std::mem::take(&mut completion.sg_list)]);
@@ -467,7 +467,7 @@ mod tests {
 
     fn gone() -> rdmacm_verbs::Error {
         let device = String::from("rxe0");
-        rdmacm_verbs::Error::Gone { device }
+        rdmacm_verbs::Error::ContextClosed { device }
     }
 
     fn state(failure: Failure, now: Instant) -> State {

@@ -61,7 +61,7 @@ mod tests {
 
     fn gone() -> Error {
         let device = String::from("rxe0");
-        Error::Gone { device }
+        Error::ContextClosed { device }
     }
 
     fn closed() -> CloseReason {

@@ -33,12 +33,13 @@ impl MessageConnection {
             let arrival = queue_pair.next_arrival();
             let is_over = arrival.is_some() || self.id().queue().is_ready();
             if is_over {
-                queue_pair.deregister(Interest::Arrival, key);
+                queue_pair.deregister(Interest::ReceiveReady, key);
                 event_loop.keep_thread(thread);
                 return arrival.map(Ok);
             }
             // A caller's queue pair may panic while its thread reads events.
-            let leaves = scopeguard::guard((), |()| queue_pair.deregister(Interest::Arrival, key));
+            let leaves =
+                scopeguard::guard((), |()| queue_pair.deregister(Interest::ReceiveReady, key));
             event_loop.park(&thread, failures);
             ScopeGuard::into_inner(leaves);
             let arrival = queue_pair.next_arrival_of(key, thread, event_loop);

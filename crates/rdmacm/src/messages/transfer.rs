@@ -71,7 +71,7 @@ impl MessageConnection {
         mut transfer: NewTransfer<B>,
     ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
         loop {
-            let reserved = self.wait(attempt, Interest::Room, reserve_request);
+            let reserved = self.wait(attempt, Interest::SendReady, reserve_request);
             let reserved = reserved.await.and_then(|reserved| reserved);
             if let Err(cause) = reserved {
                 return Err(self.refused(attempt, cause, transfer));
@@ -228,7 +228,7 @@ impl MessageConnection {
         sg_list: SgList,
     ) -> Result<B, TransferError<B>> {
         B::from_sg_list(sg_list).ok_or_else(|| {
-            let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerGone);
+            let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerDisconnected);
             TransferError::new(error, None)
         })
     }

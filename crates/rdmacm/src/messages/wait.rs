@@ -19,7 +19,7 @@ pub(super) struct MessageWait<'a> {
     interest: Interest,
     until: Option<Instant>,
     /// The caller has looked just now.
-    has_looked: bool,
+    has_checked: bool,
     registration: TimedRegistration,
 }
 
@@ -33,14 +33,14 @@ impl<'a> MessageWait<'a> {
             connection,
             interest,
             until,
-            has_looked: false,
+            has_checked: false,
             registration: TimedRegistration::default(),
         }
     }
 
     /// Of a caller that has looked just now.
-    pub(super) fn after_look(mut self) -> Self {
-        self.has_looked = true;
+    pub(super) fn after_check(mut self) -> Self {
+        self.has_checked = true;
         self
     }
 
@@ -49,7 +49,7 @@ impl<'a> MessageWait<'a> {
         context: &mut Context<'_>,
         take: &mut impl FnMut(&mut State, Status) -> Option<T>,
     ) -> Poll<Result<T, Cause>> {
-        if !std::mem::replace(&mut self.has_looked, true) {
+        if !std::mem::replace(&mut self.has_checked, true) {
             // Mostly there is nothing to wait for.
             if let Some(item) = self.connection.poll_with(&mut *take) {
                 return Poll::Ready(Ok(item));
@@ -123,7 +123,7 @@ impl<'a, F> MessageSource<'a, F> {
 }
 
 impl<T, F: FnMut(&mut State, Status) -> Option<T>> TimedSource for MessageSource<'_, F> {
-    fn look(&mut self) -> Option<Self::Item> {
+    fn try_take(&mut self) -> Option<Self::Item> {
         self.connection.poll_with(&mut *self.take).map(Some)
     }
 
@@ -146,7 +146,7 @@ impl<T, F: FnMut(&mut State, Status) -> Option<T>> WaitSource for MessageSource<
 
     fn take(&mut self) -> Option<Self::Item> {
         let connection = self.connection;
-        if self.interest == Interest::Arrival {
+        if self.interest == Interest::ReceiveReady {
             // What has arrived is received in any case; mostly nothing else has happened.
             let take = |state: &mut State| (self.take)(state, Status::Open);
             match connection.queue_pair().poll_arrivals(take) {

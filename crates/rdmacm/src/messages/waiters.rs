@@ -11,9 +11,9 @@ use crate::event_loop::WaiterQueue;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Interest {
     /// A message of the peer.
-    Arrival,
+    ReceiveReady,
     /// Room for one more request.
-    Room,
+    SendReady,
     /// The completion of a request.
     Completion(WorkId),
     /// The completion of all requests that were posted up to this one.
@@ -25,8 +25,8 @@ pub(crate) enum Interest {
 /// The waiters, by what they wait for.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    arrival: WaiterQueue,
-    room: WaiterQueue,
+    receive_ready: WaiterQueue,
+    send_ready: WaiterQueue,
     closed: WaiterQueue,
     /// Those that wait for a request or a flush, sorted.
     others: VecDeque<(Interest, u64, Waker)>,
@@ -68,42 +68,42 @@ impl Waiters {
 
     fn queue_mut(&mut self, interest: Interest) -> Option<&mut WaiterQueue> {
         match interest {
-            Interest::Arrival => Some(&mut self.arrival),
-            Interest::Room => Some(&mut self.room),
+            Interest::ReceiveReady => Some(&mut self.receive_ready),
+            Interest::SendReady => Some(&mut self.send_ready),
             Interest::Closed => Some(&mut self.closed),
             Interest::Completion(_) | Interest::Flushed(_) => None,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.arrival.is_empty() && !self.wait_for_requests()
+        self.receive_ready.is_empty() && !self.wait_for_requests()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.arrival.len() + self.room.len() + self.closed.len() + self.others.len()
+        self.receive_ready.len() + self.send_ready.len() + self.closed.len() + self.others.len()
     }
 
     /// The only waiter, if it waits for a message.
     pub(super) fn only_arrival(&self) -> Option<&Waker> {
-        let is_only = self.arrival.len() == 1 && !self.wait_for_requests();
-        self.arrival.first().filter(|_| is_only)
+        let is_only = self.receive_ready.len() == 1 && !self.wait_for_requests();
+        self.receive_ready.first().filter(|_| is_only)
     }
 
     /// Whether there are any that the completion of a request may concern.
     pub(super) fn wait_for_requests(&self) -> bool {
-        !(self.room.is_empty() && self.closed.is_empty() && self.others.is_empty())
+        !(self.send_ready.is_empty() && self.closed.is_empty() && self.others.is_empty())
     }
 
     /// Whether there are any that a message, or the end of the connection, may concern.
     pub(super) fn wait_for_peer(&self) -> bool {
-        !(self.arrival.is_empty() && self.closed.is_empty())
+        !(self.receive_ready.is_empty() && self.closed.is_empty())
     }
 
     /// The first waiter with this interest.
     pub(super) fn first(&self, interest: Interest) -> Option<&Waker> {
         match interest {
-            Interest::Arrival => self.arrival.first(),
-            Interest::Room => self.room.first(),
+            Interest::ReceiveReady => self.receive_ready.first(),
+            Interest::SendReady => self.send_ready.first(),
             Interest::Closed => self.closed.first(),
             Interest::Completion(_) | Interest::Flushed(_) => {
                 let index = self.others.partition_point(|one| one.0 < interest);
@@ -127,7 +127,7 @@ impl Waiters {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Waker> {
-        let queues = [&self.arrival, &self.room, &self.closed].into_iter();
+        let queues = [&self.receive_ready, &self.send_ready, &self.closed].into_iter();
         queues
             .flat_map(WaiterQueue::iter)
             .chain(self.others.iter().map(|(.., waker)| waker))
@@ -147,20 +147,20 @@ mod tests {
     #[test]
     fn the_first_waiter_with_an_interest_is_found() {
         let mut waiters = Waiters::default();
-        assert!(waiters.add(Interest::Room, 2, &new_waker()).is_none());
-        assert!(waiters.first(Interest::Arrival).is_none());
-        assert!(waiters.first(Interest::Room).is_some());
-        assert!(waiters.add(Interest::Room, 2, &new_waker()).is_some());
+        assert!(waiters.add(Interest::SendReady, 2, &new_waker()).is_none());
+        assert!(waiters.first(Interest::ReceiveReady).is_none());
+        assert!(waiters.first(Interest::SendReady).is_some());
+        assert!(waiters.add(Interest::SendReady, 2, &new_waker()).is_some());
         assert!(waiters.remove(Interest::Flushed(None), 2).is_none());
-        assert!(waiters.remove(Interest::Room, 2).is_some());
+        assert!(waiters.remove(Interest::SendReady, 2).is_some());
         assert!(waiters.is_empty());
     }
 
     /// A waiter with an interest in one of a few things.
     fn waiter() -> impl Strategy<Value = (Interest, u64)> {
         let interest = prop_oneof![
-            Just(Interest::Arrival),
-            Just(Interest::Room),
+            Just(Interest::ReceiveReady),
+            Just(Interest::SendReady),
             Just(Interest::Flushed(None)),
             Just(Interest::Closed),
         ];
@@ -187,7 +187,7 @@ mod tests {
             }
             prop_assert_eq!(waiters.is_empty(), model.is_empty());
             prop_assert_eq!(waiters.all().count(), model.len());
-            for interest in [Interest::Arrival, Interest::Room, Interest::Closed] {
+            for interest in [Interest::ReceiveReady, Interest::SendReady, Interest::Closed] {
                 let is_there = model.iter().any(|(one, _)| *one == interest);
                 prop_assert_eq!(waiters.first(interest).is_some(), is_there);
             }

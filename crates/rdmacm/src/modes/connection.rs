@@ -443,7 +443,7 @@ impl Connection {
             /// // The peer sends `expose(4096, access)?.remote().to_bytes()`.
             /// let message = connection.receive()?.ok_or("no memory")?;
             /// let table = RemoteMemory::from_bytes(&message).ok_or("no memory")?;
-            /// let entry = table.part(16..24).ok_or("a short table")?;
+            /// let entry = table.slice(16..24).ok_or("a short table")?;
             /// let bytes = connection.read(connection.allocate(8)?, entry)?;
             /// println!("{:?}", &bytes[..]);
             /// # Ok(())
@@ -462,7 +462,7 @@ impl Connection {
             /// // The peer sends `expose(4096, access)?.remote().to_bytes()`.
             /// let message = connection.receive().await?.ok_or("no memory")?;
             /// let table = RemoteMemory::from_bytes(&message).ok_or("no memory")?;
-            /// let entry = table.part(16..24).ok_or("a short table")?;
+            /// let entry = table.slice(16..24).ok_or("a short table")?;
             /// let bytes = connection.read(connection.allocate(8)?, entry).await?;
             /// println!("{:?}", &bytes[..]);
             /// # Ok(())

@@ -15,7 +15,7 @@ by_mode! {
     /// How to connect: the peer, the source, the private data, the deadline and retries.
     ///
     /// Connecting resolves the name and tries its addresses in the system's order. An attempt
-    /// starts [`STAGGER`](crate::STAGGER) after the one before, or as soon as that one fails, and
+    /// starts [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY) after the one before, or as soon as that one fails, and
     /// the first attempt that connects wins. Each attempt resolves the address and the route,
     /// creates a queue pair and connects it; [`resolve`](Self::resolve) stops before the queue
     /// pair. One deadline covers all of this, [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by
@@ -107,16 +107,16 @@ impl Connector {
     }
 
     /// The delay after which the next one of several addresses is tried as well;
-    /// [`STAGGER`](crate::STAGGER), 250 ms, by default.
+    /// [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY), 250 ms, by default.
     #[must_use]
-    pub fn stagger(mut self, stagger: Duration) -> Self {
-        self.config.stagger = stagger;
+    pub fn attempt_delay(mut self, attempt_delay: Duration) -> Self {
+        self.config.attempt_delay = attempt_delay;
         self
     }
 
     /// Connects from this address of this host. If its port is 0, the kernel chooses one. From a
     /// given port, the peer's addresses are tried one after the other instead of in parallel,
-    /// unless [`reuse_addr`](Self::reuse_addr) is set; [`RetryPolicy::attempt_limit`] limits each
+    /// unless [`reuse_addr`](Self::reuse_addr) is set; [`RetryPolicy::attempt_timeout`] limits each
     /// attempt. On iWARP the port stays in use until the kernel gives up a silent peer, which takes
     /// up to two minutes. Peer addresses of another address family are not reachable from this
     /// address.
@@ -214,7 +214,7 @@ impl Connector {
     pub(super) fn attempts<'a>(&'a self, node: &'a Node) -> ConnectAttempts<'a> {
         ConnectAttempts {
             event_loop: &node.event_loop,
-            directory: &node.directory,
+            resolver: &node.resolver,
             peer: &self.peer.0,
             config: &self.config,
         }

@@ -144,9 +144,9 @@ impl DatagramOptions {
     ) -> Result<(DatagramSocket, DatagramPeer)> {
         let Node {
             event_loop,
-            directory,
+            resolver,
         } = &node;
-        let resolving = resolve_peer(event_loop, directory, &peer, &self.config, None, deadline);
+        let resolving = resolve_peer(event_loop, resolver, &peer, &self.config, None, deadline);
         let resolved = resolving.await?;
         let source = resolved
             .source

@@ -181,10 +181,10 @@ impl DatagramSocket {
     async fn resolve_from_here(&self, peer: PeerAddr, deadline: Deadline) -> Result<DatagramPeer> {
         let Node {
             event_loop,
-            directory,
+            resolver,
         } = &self.node;
         let source = Some(self.local_addr().with_port(0));
-        let resolving = resolve_peer(event_loop, directory, &peer, &self.config, source, deadline);
+        let resolving = resolve_peer(event_loop, resolver, &peer, &self.config, source, deadline);
         Ok(resolving.await?.peer)
     }
 

@@ -33,7 +33,7 @@ by_mode! {
         ///
         /// let candidates = resolve("storage-7", "7471", &Hints::rc())?;
         /// let info = candidates.first().ok_or("no address")?;
-        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let endpoint = Endpoint::new(info, &options)?;
         /// let buffer = endpoint.queue_pair().protection_domain().allocate(16)?;
         /// endpoint.post_receive(buffer)?;
@@ -60,7 +60,7 @@ by_mode! {
         ///
         /// let candidates = resolve("storage-7", "7471", &Hints::rc())?;
         /// let info = candidates.first().ok_or("no address")?;
-        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let endpoint = Endpoint::new(info, &options).await?;
         /// let buffer = endpoint.queue_pair().protection_domain().allocate(16)?;
         /// endpoint.post_receive(buffer)?;

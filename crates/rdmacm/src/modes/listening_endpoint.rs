@@ -23,7 +23,7 @@ by_mode! {
         ///
         /// let results = resolve("10.1.0.7", "7471", &Hints::rc().passive())?;
         /// let info = results.first().ok_or("no address")?;
-        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let listening = ListeningEndpoint::bind(info, &options)?;
         /// let incoming = listening.accept(Duration::from_secs(60))?;
         /// let buffer = incoming.queue_pair().protection_domain().allocate(16)?;
@@ -46,7 +46,7 @@ by_mode! {
         ///
         /// let results = resolve("10.1.0.7", "7471", &Hints::rc().passive())?;
         /// let info = results.first().ok_or("no address")?;
-        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let listening = ListeningEndpoint::bind(info, &options)?;
         /// let incoming = listening.accept(Duration::from_secs(60)).await?;
         /// let buffer = incoming.queue_pair().protection_domain().allocate(16)?;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::RdmaDevice;
 
 use super::NodeOptions;
@@ -56,7 +56,7 @@ by_mode! {
     #[doc(alias = "rdma_event_channel", alias = "rdma_create_event_channel")]
     pub struct Node {
         pub(crate) event_loop: Arc<EventLoop>,
-        pub(crate) directory: Arc<Directory>,
+        pub(crate) resolver: Arc<AddrInfoResolver>,
     }
 }
 
@@ -94,10 +94,10 @@ impl Node {
         NodeOptions::new()
     }
 
-    pub(crate) fn new(event_loop: Arc<EventLoop>, directory: Directory) -> Self {
+    pub(crate) fn new(event_loop: Arc<EventLoop>, resolver: AddrInfoResolver) -> Self {
         Self {
             event_loop,
-            directory: Arc::new(directory),
+            resolver: Arc::new(resolver),
         }
     }
 

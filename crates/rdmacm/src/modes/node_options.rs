@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::{ChannelOptions, EventChannel};
 
 use super::Node;
@@ -19,7 +19,7 @@ pub struct NodeOptions {
     channel: ChannelOptions,
     executor: Arc<dyn BlockingExecutor>,
     max_handshakes: usize,
-    directory: Directory,
+    resolver: AddrInfoResolver,
     pub(super) extensions: Extensions,
     pub(super) runtime: RuntimeChoice,
 }
@@ -36,7 +36,7 @@ impl NodeOptions {
             channel: EventChannel::options(),
             executor: Arc::<ThreadExecutor>::default(),
             max_handshakes: DEFAULT_MAX_HANDSHAKES,
-            directory: Directory::new(),
+            resolver: AddrInfoResolver::new(),
             extensions: Extensions::default(),
             runtime: RuntimeChoice::default(),
         }
@@ -68,10 +68,10 @@ impl NodeOptions {
         self
     }
 
-    /// Resolves names with this directory.
+    /// Resolves names with this resolver.
     #[must_use]
-    pub fn directory(mut self, directory: &Directory) -> Self {
-        self.directory = directory.clone();
+    pub fn addr_info_resolver(mut self, resolver: &AddrInfoResolver) -> Self {
+        self.resolver = resolver.clone();
         self
     }
 
@@ -92,7 +92,7 @@ impl NodeOptions {
         let runtime = self.runtime;
         let event_loop = EventLoop::new(parts, |sources| runtime.register(sources));
         let event_loop = event_loop.map_err(not_watched)?;
-        Ok(Node::new(event_loop, self.directory))
+        Ok(Node::new(event_loop, self.resolver))
     }
 }
 

@@ -75,9 +75,9 @@ impl RdmaDatagramOptions {
         let node = self.open_node()?;
         let Node {
             event_loop,
-            directory,
+            resolver,
         } = &node;
-        let bound = rsocket_datagrams::bind(event_loop, directory, address, self.sizes, None);
+        let bound = rsocket_datagrams::bind(event_loop, resolver, address, self.sizes, None);
         Ok(RdmaDatagram::new(bound?))
     }
 
@@ -88,9 +88,9 @@ impl RdmaDatagramOptions {
     pub(super) async fn connect_on(self, node: &Node, peer: PeerAddr) -> io::Result<RdmaDatagram> {
         let Node {
             event_loop,
-            directory,
+            resolver,
         } = node;
-        let bound = rsocket_datagrams::bind_for(event_loop, directory, &peer, self.sizes);
+        let bound = rsocket_datagrams::bind_for(event_loop, resolver, &peer, self.sizes);
         Ok(RdmaDatagram::new(bound.await?))
     }
 

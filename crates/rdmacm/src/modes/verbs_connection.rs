@@ -9,7 +9,7 @@ use rdmacm_verbs::{
 use super::CmConnection;
 #[cfg(doc)]
 use crate::Cause;
-use crate::data::Side;
+use crate::data::CqKind;
 use crate::endpoint::{next_completion, post_receive};
 
 /// What the helpers of librdmacm's `rdma_verbs.h` do. For everything else use the
@@ -75,11 +75,11 @@ impl CmConnection<QueuePair> {
 
     waits! {
         /// Waits for the completion of the next request that was sent. The queue pair must be
-        /// [`waitable`]. Any number of callers may wait; each completion goes to one of them.
+        /// [`with_completion_channels`]. Any number of callers may wait; each completion goes to one of them.
         /// They must wait on the same node, and not on the queue or its channel as well, which
         /// would take the channel's notifications.
         ///
-        /// [`waitable`]: rdmacm_verbs::QpOptions::waitable
+        /// [`with_completion_channels`]: rdmacm_verbs::QpOptions::with_completion_channels
         awaited {
             ///
             /// Dropping the future loses none.
@@ -89,7 +89,7 @@ impl CmConnection<QueuePair> {
             /// # Errors
             /// [`Cause::Closed`] once the connection is closed and nothing more completes: requests
             /// that were in flight complete before, as flushed. [`Cause::Device`] if the
-            /// device is gone and all requests have completed, or the queue pair is not waitable.
+            /// device is gone and all requests have completed, or the queue pair has no completion channel.
             /// [`Cause::Deadline`]: nothing completed in time.
             #[doc(alias = "rdma_get_send_comp")]
         }
@@ -97,7 +97,7 @@ impl CmConnection<QueuePair> {
             self.established().id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());
                 let queue_pair = self.queue_pair();
-                next_completion(&attempt, self.established(), queue_pair, Side::Sends).await
+                next_completion(&attempt, self.established(), queue_pair, CqKind::Sends).await
             }
         }
     }
@@ -112,7 +112,7 @@ impl CmConnection<QueuePair> {
             self.established().id.event_loop() => async {
                 let attempt = self.attempt(deadline.into());
                 let queue_pair = self.queue_pair();
-                next_completion(&attempt, self.established(), queue_pair, Side::Receives).await
+                next_completion(&attempt, self.established(), queue_pair, CqKind::Receives).await
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::CmAddr;
 
 use super::address::peer_address;
@@ -52,7 +52,7 @@ impl DatagramSizes {
 /// Opens a socket on the device of an address.
 pub(crate) fn bind(
     event_loop: &Arc<EventLoop>,
-    directory: &Arc<Directory>,
+    resolver: &Arc<AddrInfoResolver>,
     address: SocketAddr,
     sizes: DatagramSizes,
     peer: Option<SocketAddr>,
@@ -67,7 +67,7 @@ pub(crate) fn bind(
             continue;
         }
         let (datagrams, service) = bound?;
-        return Ok(Socket::new(event_loop, directory, datagrams, &service));
+        return Ok(Socket::new(event_loop, resolver, datagrams, &service));
     }
 }
 
@@ -101,7 +101,7 @@ fn is_taken(error: &Error) -> bool {
 /// Opens a socket on the device that leads to a peer, which becomes its only peer.
 pub(crate) async fn bind_for(
     event_loop: &Arc<EventLoop>,
-    directory: &Arc<Directory>,
+    resolver: &Arc<AddrInfoResolver>,
     peer: &PeerAddr,
     sizes: DatagramSizes,
 ) -> Result<Socket> {
@@ -112,7 +112,7 @@ pub(crate) async fn bind_for(
     let peer = peer.0.with_ip_addresses();
     let attempts = ConnectAttempts {
         event_loop,
-        directory,
+        resolver,
         peer: &peer,
         config: &config,
     };
@@ -129,5 +129,5 @@ pub(crate) async fn bind_for(
     let peer = address(id.peer_addr())?;
     local.set_port(0);
     let peer = peer_address(peer, local).ok_or_else(|| failed(Cause::NotAPeerAddress))?;
-    bind(event_loop, directory, local, sizes, Some(peer))
+    bind(event_loop, resolver, local, sizes, Some(peer))
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rdmacm_addrinfo::{Directory, Hints};
+use rdmacm_addrinfo::{AddrInfoResolver, Hints};
 use rdmacm_core::CmAddr;
 use rdmacm_verbs::AddressHandle;
 
@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// A path that is being resolved. The service learns what came of it, whatever happens.
 pub(super) struct Resolution {
     pub(super) service: Weak<ResolutionService>,
-    pub(super) directory: Arc<Directory>,
+    pub(super) resolver: Arc<AddrInfoResolver>,
     pub(super) addresses: PathAddresses,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
@@ -31,9 +31,9 @@ impl Resolution {
             .source(CmAddr::from(self.from).with_port(0))
             .destination(self.to)
             .deadline(DEADLINE);
-        let resolved = self.directory.resolve(None, None, &hints);
+        let resolved = self.resolver.resolve(None, None, &hints);
         let resolved = resolved.ok().and_then(|found| found.into_iter().next());
-        let route = resolved.and_then(|found| found.reach.ok());
+        let route = resolved.and_then(|found| found.route.ok());
         let path = route.and_then(|route| route.path_records.into_iter().next());
         self.found = path.and_then(|path| self.addresses.create(&path.record));
     }

@@ -26,7 +26,7 @@ const MAX_RESOLUTIONS: usize = 8;
 
 /// The route of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route<A = AddressHandle> {
+pub(super) enum SendTarget<A = AddressHandle> {
     /// Over UDP, which also asks for the number of the peer's queue pair.
     Udp,
     /// The same; the caller resolves the path meanwhile, and drops the former address handle, if
@@ -98,9 +98,9 @@ impl<A: Clone> Peers<A> {
 
     /// The route of the next datagram to a peer that was [added](Self::add). Whoever resolves
     /// its path calls [`resolved`](Self::resolved) afterwards.
-    pub(super) fn route_to(&mut self, to: &SocketAddr, now: Instant) -> Route<A> {
+    pub(super) fn target_for(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<A> {
         let Some(peer) = self.sent_to.get_mut(to) else {
-            return Route::Udp;
+            return SendTarget::Udp;
         };
         let must_resolve = match peer.path {
             Path::Unknown => true,
@@ -112,21 +112,21 @@ impl<A: Clone> Peers<A> {
             let resolving = Path::BeingResolved { since: now };
             let former = std::mem::replace(&mut peer.path, resolving);
             peer.is_asked = true;
-            return Route::UdpWhileResolving(match former {
+            return SendTarget::UdpWhileResolving(match former {
                 Path::Known { address, .. } => Some(address),
                 _ => None,
             });
         }
         let (Path::Known { address, .. }, Some(qp_number)) = (&peer.path, peer.qp_number) else {
             peer.is_asked = true;
-            return Route::Udp;
+            return SendTarget::Udp;
         };
         if now >= *peer.confirm_at.get_or_insert(now + CONFIRM_AFTER) {
             peer.confirm_at = None;
             peer.is_asked = true;
-            return Route::Udp;
+            return SendTarget::Udp;
         }
-        Route::QueuePair {
+        SendTarget::QueuePair {
             address: address.clone(),
             qp_number,
         }
@@ -195,21 +195,24 @@ mod tests {
     }
 
     impl Peers<()> {
-        fn route(&mut self, to: &SocketAddr, now: Instant) -> Route<()> {
+        fn route(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<()> {
             assert_eq!(self.add(to), None);
-            self.route_to(to, now)
+            self.target_for(to, now)
         }
     }
 
     /// With the first datagram sent, and the path resolved.
     fn resolved(peers: &mut Peers<()>, now: Instant) {
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
+        assert_eq!(
+            peers.route(&peer(), now),
+            SendTarget::UdpWhileResolving(None)
+        );
         peers.resolved(&peer(), Some(()));
     }
 
-    fn queue_pair(qp_number: u32) -> Route<()> {
+    fn queue_pair(qp_number: u32) -> SendTarget<()> {
         let address = ();
-        Route::QueuePair { address, qp_number }
+        SendTarget::QueuePair { address, qp_number }
     }
 
     #[test]
@@ -217,7 +220,7 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         resolved(&mut peers, now);
         assert!(peers.is_asked(&peer()));
-        assert_eq!(peers.route(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
         peers.received_reply(&peer(), 17);
         assert!(!peers.is_asked(&peer()));
         assert_eq!(peers.route(&peer(), now), queue_pair(17));
@@ -226,9 +229,12 @@ mod tests {
     #[test]
     fn datagrams_go_over_udp_until_the_path_is_resolved() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
+        assert_eq!(
+            peers.route(&peer(), now),
+            SendTarget::UdpWhileResolving(None)
+        );
         peers.received_reply(&peer(), 17);
-        assert_eq!(peers.route(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
         peers.resolved(&peer(), Some(()));
         assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
@@ -250,7 +256,7 @@ mod tests {
         assert_eq!(peers.route(&peer(), now), queue_pair(17));
         for _ in 0..2 {
             peers.received_request(peer(), 18);
-            assert_eq!(peers.route(&peer(), now), Route::Udp);
+            assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
         }
         peers.received_reply(&peer(), 19);
         assert_eq!(peers.route(&peer(), now), queue_pair(19));
@@ -261,7 +267,7 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_reply(&peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
         peers.received_reply(&peer(), 17);
         peers.received_reply(&peer(), 18);
         assert_eq!(peers.route(&peer(), now), queue_pair(17));
@@ -274,11 +280,11 @@ mod tests {
         resolved(&mut peers, now);
         assert_eq!(peers.route(&peer(), now), queue_pair(17));
         let later = now + CONFIRM_AFTER;
-        assert_eq!(peers.route(&peer(), later), Route::Udp);
+        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
         // One datagram asks; without a reply the next ones use what is known.
         assert_eq!(peers.route(&peer(), later), queue_pair(17));
         let later = later + CONFIRM_AFTER;
-        assert_eq!(peers.route(&peer(), later), Route::Udp);
+        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
         // The peer was started again.
         peers.received_reply(&peer(), 18);
         assert_eq!(peers.route(&peer(), later), queue_pair(18));
@@ -288,11 +294,17 @@ mod tests {
     fn a_path_that_was_not_found_is_resolved_later() {
         let (mut peers, now) = (Peers::<()>::default(), Instant::now());
         peers.received_request(peer(), 17);
-        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving(None));
+        assert_eq!(
+            peers.route(&peer(), now),
+            SendTarget::UdpWhileResolving(None)
+        );
         peers.resolved(&peer(), None);
-        assert_eq!(peers.route(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
         let later = now + RESOLVE_AGAIN_AFTER;
-        assert_eq!(peers.route(&peer(), later), Route::UdpWhileResolving(None));
+        assert_eq!(
+            peers.route(&peer(), later),
+            SendTarget::UdpWhileResolving(None)
+        );
     }
 
     #[test]
@@ -302,8 +314,8 @@ mod tests {
         resolved(&mut peers, now);
         let later = now + KNOWN_FOR;
         let route = peers.route(&peer(), later);
-        assert_eq!(route, Route::UdpWhileResolving(Some(())));
-        assert_eq!(peers.route(&peer(), later), Route::Udp);
+        assert_eq!(route, SendTarget::UdpWhileResolving(Some(())));
+        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
         peers.resolved(&peer(), Some(()));
         assert_eq!(peers.route(&peer(), later), queue_pair(17));
     }
@@ -315,12 +327,12 @@ mod tests {
         let last = u16::try_from(MAX_RESOLUTIONS).unwrap();
         for port in 1..=last {
             let route = peers.route(&peer(port), now);
-            assert_eq!(route, Route::UdpWhileResolving(None));
+            assert_eq!(route, SendTarget::UdpWhileResolving(None));
         }
-        assert_eq!(peers.route(&peer(last + 1), now), Route::Udp);
+        assert_eq!(peers.route(&peer(last + 1), now), SendTarget::Udp);
         peers.resolved(&peer(1), Some(()));
         let route = peers.route(&peer(last + 1), now);
-        assert_eq!(route, Route::UdpWhileResolving(None));
+        assert_eq!(route, SendTarget::UdpWhileResolving(None));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rdmacm_rsocket::{DATAGRAM_BUFFER, ResolutionKind, ResolutionMessage};
 use rdmacm_verbs::AddressHandle;
 
 use super::address::peer_address;
-use super::peers::{Peers, Route};
+use super::peers::{Peers, SendTarget};
 use crate::event_loop::{Drained, EventSource, MAX_EVENTS, WaiterQueue};
 
 /// Of so many calls that do not wait, one reads what has arrived over UDP.
@@ -91,7 +91,7 @@ impl ResolutionService {
     }
 
     /// The route of the next datagram to a peer.
-    pub(super) fn route_to(&self, to: &SocketAddr, now: Instant) -> Route {
+    pub(super) fn target_for(&self, to: &SocketAddr, now: Instant) -> SendTarget {
         if self.state().peers.is_asked(to) {
             // Perhaps its reply is there, and nobody has waited since.
             self.receive_some();
@@ -100,7 +100,7 @@ impl ResolutionService {
         }
         let mut state = self.state();
         let replaced = state.peers.add(to);
-        let route = state.peers.route_to(to, now);
+        let route = state.peers.target_for(to, now);
         drop(state);
         // Not under the lock: destroying an address handle is a system call.
         drop(replaced);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::AddrInfoResolver;
 use rdmacm_core::{CmAddr, Deadline, RDMA_UDP_QKEY};
 use rdmacm_rsocket::{DATAGRAM_BUFFER, DatagramHeader, ResolutionMessage};
 use rdmacm_verbs::{AddressHandle, SendOperation};
 
 use super::address::{gid_of, peer_address};
 use super::path::Resolution;
-use super::peers::Route;
+use super::peers::SendTarget;
 use super::resolution_service::ResolutionService;
 use crate::attempt::Attempt;
 use crate::datagrams::{self, Datagram, check_length};
@@ -29,7 +29,7 @@ pub(crate) struct Socket {
     datagrams: datagrams::Socket,
     service: Arc<ResolutionService>,
     event_loop: Arc<EventLoop>,
-    directory: Arc<Directory>,
+    resolver: Arc<AddrInfoResolver>,
     header: DatagramHeader,
     /// Whether the GIDs of the port are IP addresses, as on RoCE.
     has_ip_gids: bool,
@@ -52,7 +52,7 @@ pub(super) enum Received {
 impl Socket {
     pub(super) fn new(
         event_loop: &Arc<EventLoop>,
-        directory: &Arc<Directory>,
+        resolver: &Arc<AddrInfoResolver>,
         datagrams: datagrams::Socket,
         service: &Arc<ResolutionService>,
     ) -> Self {
@@ -63,7 +63,7 @@ impl Socket {
             datagrams,
             service: Arc::clone(service),
             event_loop: Arc::clone(event_loop),
-            directory: Arc::clone(directory),
+            resolver: Arc::clone(resolver),
             is_udps_turn: AtomicBool::new(true),
             timeouts: Mutex::default(),
         }
@@ -115,17 +115,17 @@ impl Socket {
         let to = to.filter(|to| self.service.may_send_to(to));
         let to = to.ok_or(Cause::NotAPeerAddress)?;
         check_length(bytes.len(), self.max_datagram())?;
-        match self.service.route_to(&to, attempt.started) {
-            Route::QueuePair { address, qp_number } => {
+        match self.service.target_for(&to, attempt.started) {
+            SendTarget::QueuePair { address, qp_number } => {
                 let sending = self.send_by_queue_pair(attempt, bytes, address, qp_number);
                 sending.await
             }
-            Route::UdpWhileResolving(former) => {
+            SendTarget::UdpWhileResolving(former) => {
                 drop(former);
                 self.resolve(to);
                 self.send_by_udp(bytes, to)
             }
-            Route::Udp => self.send_by_udp(bytes, to),
+            SendTarget::Udp => self.send_by_udp(bytes, to),
         }
     }
 
@@ -165,7 +165,7 @@ impl Socket {
     fn resolve(&self, to: SocketAddr) {
         let resolution = Resolution {
             service: Arc::downgrade(&self.service),
-            directory: Arc::clone(&self.directory),
+            resolver: Arc::clone(&self.resolver),
             addresses: self.datagrams.path_addresses(),
             from: self.local_addr(),
             to,

@@ -49,7 +49,7 @@ impl WaitSource for Arrivals<'_> {
     fn register(&mut self, key: u64, waker: &Waker) {
         self.socket.service().register(key, waker);
         let datagrams = self.socket.datagrams();
-        datagrams.register(Interest::Arrival, key, waker);
+        datagrams.register(Interest::ReceiveReady, key, waker);
         if self.has_more {
             waker.wake_by_ref();
         }
@@ -57,7 +57,7 @@ impl WaitSource for Arrivals<'_> {
 
     fn deregister(&mut self, key: u64) {
         let datagrams = self.socket.datagrams();
-        datagrams.deregister(Interest::Arrival, key);
+        datagrams.deregister(Interest::ReceiveReady, key);
         self.socket.service().deregister(key);
     }
 }

@@ -165,7 +165,7 @@ impl StreamConnection {
         self.established.id.abandon();
         // On iWARP the connection is closed with the queue pair.
         if self.queue_pair.is_iwarp() {
-            let _ = self.with_queue_pair().fail();
+            let _ = self.with_queue_pair().move_to_error();
         }
     }
 
@@ -259,7 +259,7 @@ impl StreamConnection {
         interest: StreamInterest,
         take: &mut (dyn FnMut() -> Option<T> + Send),
     ) -> Result<T, Cause> {
-        let mut wait = StreamWait::after_look(self, interest, attempt.until);
+        let mut wait = StreamWait::after_check(self, interest, attempt.until);
         std::future::poll_fn(|context| wait.poll(context, take)).await
     }
 

@@ -15,21 +15,21 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 #[derive(Debug)]
 pub(super) struct Descriptor {
     epoll: Epoll,
-    mark: EventFd,
+    ready: EventFd,
 }
 
 impl Descriptor {
     /// Marked at first: nobody has looked yet.
     pub(super) fn new<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let mark = EventFd::from_value_and_flags(1, flags)?;
+        let ready = EventFd::from_value_and_flags(1, flags)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let readable = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
-        epoll.add(mark.as_fd(), readable())?;
+        epoll.add(ready.as_fd(), readable())?;
         for source in sources {
             epoll.add(source, readable())?;
         }
-        Ok(Self { epoll, mark })
+        Ok(Self { epoll, ready })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -37,13 +37,13 @@ impl Descriptor {
     }
 
     /// Fails only if it is marked already.
-    pub(super) fn set_mark(&self) {
-        let _ = self.mark.write(1);
+    pub(super) fn set_ready(&self) {
+        let _ = self.ready.write(1);
     }
 
     /// Fails only if it is not marked.
-    pub(super) fn clear_mark(&self) {
-        let _ = self.mark.read();
+    pub(super) fn clear_ready(&self) {
+        let _ = self.ready.read();
     }
 
     /// From now on it is never readable.
@@ -51,6 +51,6 @@ impl Descriptor {
         for source in sources {
             let _ = self.epoll.delete(source);
         }
-        let _ = self.epoll.delete(self.mark.as_fd());
+        let _ = self.epoll.delete(self.ready.as_fd());
     }
 }

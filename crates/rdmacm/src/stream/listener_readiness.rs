@@ -51,7 +51,7 @@ impl Wake for DescriptorWaker {
             return;
         }
         if let Some(descriptor) = self.descriptor.upgrade() {
-            descriptor.set_mark();
+            descriptor.set_ready();
         }
     }
 }
@@ -121,7 +121,7 @@ impl PendingHandshakes {
             .store(is_nonblocking, Ordering::SeqCst);
         if is_nonblocking {
             // Nobody has polled the listener without waiting.
-            readiness.descriptor.set_mark();
+            readiness.descriptor.set_ready();
         } else {
             // Whoever waits from now on is the one to wake.
             self.deregister(ids, readiness.key());
@@ -151,7 +151,7 @@ impl PendingHandshakes {
         let descriptor = &readiness.descriptor;
         let descriptor = (!ids.event_loop().is_in_child()).then_some(descriptor);
         if let Some(descriptor) = descriptor {
-            descriptor.clear_mark();
+            descriptor.clear_ready();
         }
         let failures = ids.event_loop().failures();
         let is_more = ids.event_loop().run_once();
@@ -171,7 +171,7 @@ impl PendingHandshakes {
         }
         let is_due = is_more || !matches!(accepted, Ok(None));
         if let Some(descriptor) = descriptor.filter(|_| is_due) {
-            descriptor.set_mark();
+            descriptor.set_ready();
         }
         Some(accepted)
     }

@@ -24,7 +24,7 @@ use super::shared_receives::SharedReceives;
 use super::shared_status::{SharedStatus, StatusGuard};
 use super::status::{Status, StreamInterest, Wakers};
 use crate::busy_polling::BusyPolling;
-use crate::data::{CompletionHandler, KeepAlive, OpenDevice, Side, limit_attr_retries};
+use crate::data::{CompletionHandler, CqKind, KeepAlive, OpenDevice, limit_attr_retries};
 use crate::event_loop::EventLoop;
 
 mod completions;
@@ -193,12 +193,12 @@ impl StreamQueuePair {
     }
 
     /// Those of the stream's own, by their tokens.
-    fn completion_queues(&self) -> impl Iterator<Item = (Side, Token)> + use<> {
+    fn completion_queues(&self) -> impl Iterator<Item = (CqKind, Token)> + use<> {
         let receives = match &self.receives {
-            ReceiveQueue::Own(receives) => Some((Side::Receives, receives.token())),
+            ReceiveQueue::Own(receives) => Some((CqKind::Receives, receives.token())),
             ReceiveQueue::Shared(_) => None,
         };
-        [(Side::Sends, self.sends.token())]
+        [(CqKind::Sends, self.sends.token())]
             .into_iter()
             .chain(receives)
     }
@@ -321,8 +321,10 @@ impl StreamQueuePair {
             ReceiveQueue::Shared(_) => None,
         };
         move || match own {
-            Some((receives, None)) => receives.has_come(),
-            Some((receives, Some(sends))) => receives.has_come() || sends.has_come(),
+            Some((receives, None)) => receives.may_have_completions(),
+            Some((receives, Some(sends))) => {
+                receives.may_have_completions() || sends.may_have_completions()
+            }
             None => self.has_completions(interest),
         }
     }
@@ -334,7 +336,7 @@ impl StreamQueuePair {
     /// Has the device receive no more.
     pub(super) fn move_to_error(&self) {
         // One that cannot be moved is gone.
-        let _ = self.queue_pair.fail();
+        let _ = self.queue_pair.move_to_error();
     }
 
     /// Posts an empty write, which needs no memory, unless the last one is in flight: that

@@ -27,18 +27,18 @@ pub(super) struct Readiness {
 
 #[derive(Debug)]
 struct Directions {
-    reading: Attention,
-    writing: Attention,
+    reading: CallState,
+    writing: CallState,
     /// Of calls that map memory or write at an offset: they wait for other things than a write
     /// does, so one that succeeds says nothing about them.
-    progress: Attention,
+    progress: CallState,
     /// How many rechecks there were.
     rechecks: u32,
 }
 
 /// What a direction's calls have found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attention {
+enum CallState {
     /// There is nothing to wait for.
     None,
     /// The last one would have waited.
@@ -49,14 +49,14 @@ enum Attention {
     Rechecked(u32),
 }
 
-impl Attention {
+impl CallState {
     fn is_due(self) -> bool {
         matches!(self, Self::Due | Self::Rechecked(_))
     }
 }
 
 impl Directions {
-    fn of(&mut self, interest: StreamInterest) -> &mut Attention {
+    fn of(&mut self, interest: StreamInterest) -> &mut CallState {
         match interest {
             StreamInterest::Readable => &mut self.reading,
             StreamInterest::Progress => &mut self.progress,
@@ -66,7 +66,7 @@ impl Directions {
 
     fn are_ready(&self) -> bool {
         let all = [self.reading, self.writing, self.progress];
-        all.into_iter().any(Attention::is_due)
+        all.into_iter().any(CallState::is_due)
     }
 }
 
@@ -84,9 +84,9 @@ impl Readiness {
     ) -> io::Result<Arc<Self>> {
         let directions = Mutex::new(Directions {
             // No call has looked yet.
-            reading: Attention::Due,
-            writing: Attention::None,
-            progress: Attention::None,
+            reading: CallState::Due,
+            writing: CallState::None,
+            progress: CallState::None,
             rechecks: 0,
         });
         Ok(Arc::new(Self {
@@ -106,16 +106,16 @@ impl Readiness {
             return;
         }
         if directions.are_ready() {
-            self.descriptor.set_mark();
+            self.descriptor.set_ready();
         } else {
-            self.descriptor.clear_mark();
+            self.descriptor.clear_ready();
         }
     }
 
-    fn set(&self, interest: StreamInterest, attention: Attention) {
+    fn set(&self, interest: StreamInterest, state: CallState) {
         let mut directions = self.directions();
-        let before = std::mem::replace(directions.of(interest), attention);
-        if before != attention {
+        let before = std::mem::replace(directions.of(interest), state);
+        if before != state {
             self.publish(&directions);
         }
     }
@@ -129,7 +129,7 @@ impl Readiness {
         }
         let recheck = directions.rechecks.wrapping_add(1);
         directions.rechecks = recheck;
-        *directions.of(interest) = Attention::Rechecked(recheck);
+        *directions.of(interest) = CallState::Rechecked(recheck);
         Some(recheck)
     }
 
@@ -137,14 +137,14 @@ impl Readiness {
     /// woken each time.
     fn end_recheck(&self, interest: StreamInterest, recheck: u32, is_due: bool) {
         let mut directions = self.directions();
-        let attention = directions.of(interest);
-        if *attention != Attention::Rechecked(recheck) {
+        let state = directions.of(interest);
+        if *state != CallState::Rechecked(recheck) {
             return;
         }
         if is_due {
-            *attention = Attention::Due;
+            *state = CallState::Due;
         } else {
-            *attention = Attention::Waiting;
+            *state = CallState::Waiting;
             self.publish(&directions);
         }
     }
@@ -159,9 +159,9 @@ impl Wake for Readiness {
     fn wake_by_ref(self: &Arc<Self>) {
         let mut directions = self.directions();
         for interest in INTERESTS {
-            let attention = directions.of(interest);
-            if *attention != Attention::None {
-                *attention = Attention::Due;
+            let state = directions.of(interest);
+            if *state != CallState::None {
+                *state = CallState::Due;
             }
         }
         self.publish(&directions);
@@ -214,19 +214,19 @@ impl StreamConnection {
     /// call has found that there are none, or has returned the end.
     pub(crate) fn has_read(&self, is_end: bool) {
         if let Some(readiness) = self.readiness.get() {
-            let attention = if is_end {
-                Attention::None
+            let state = if is_end {
+                CallState::None
             } else {
-                Attention::Due
+                CallState::Due
             };
-            readiness.set(StreamInterest::Readable, attention);
+            readiness.set(StreamInterest::Readable, state);
         }
     }
 
     /// A write has not had to wait. There mostly is room, which is no reason to write.
     pub(crate) fn has_written(&self, interest: StreamInterest) {
         if let Some(readiness) = self.readiness.get() {
-            readiness.set(interest, Attention::None);
+            readiness.set(interest, CallState::None);
         }
     }
 
@@ -238,12 +238,12 @@ impl StreamConnection {
         let queue_pair = self.queue_pair();
         let is_writing = interest != StreamInterest::Readable;
         if is_writing && queue_pair.has_closed_writing() {
-            return readiness.set(interest, Attention::None);
+            return readiness.set(interest, CallState::None);
         }
         let Some(recheck) = readiness.begin_recheck(interest) else {
             return;
         };
-        queue_pair.arm_and_look(interest);
+        queue_pair.arm_and_poll(interest);
         let is_due = match interest {
             StreamInterest::Readable => queue_pair.may_read(),
             StreamInterest::Writable => queue_pair.may_write(),
@@ -267,8 +267,8 @@ impl StreamConnection {
         let event_loop = self.event_loop();
         let failures = event_loop.failures();
         if let Some(readiness) = self.readiness.get() {
-            readiness.set(interest, Attention::Waiting);
-            self.queue_pair().arm_and_look(interest);
+            readiness.set(interest, CallState::Waiting);
+            self.queue_pair().arm_and_poll(interest);
             for other in INTERESTS.into_iter().filter(|other| *other != interest) {
                 self.recheck(readiness, other);
             }
@@ -278,14 +278,14 @@ impl StreamConnection {
             if let Some(outcome) = take() {
                 return Ok(outcome);
             }
-            if self.readiness.get().is_none() || !self.queue_pair().arm_and_look(interest) {
+            if self.readiness.get().is_none() || !self.queue_pair().arm_and_poll(interest) {
                 break;
             }
         }
         let failed = event_loop.failed_since(failures);
         failed.map_err(|error| self.fail_at_once(stage, error.into()))?;
         if let Some(readiness) = self.readiness.get().filter(|_| is_more) {
-            readiness.set(interest, Attention::Due);
+            readiness.set(interest, CallState::Due);
         }
         Err(io::ErrorKind::WouldBlock.into())
     }

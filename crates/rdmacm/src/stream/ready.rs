@@ -15,37 +15,37 @@ use crate::stage::Stage;
 impl StreamConnection {
     /// Waits until a read returns something, be it an error.
     pub(crate) async fn readable(&self) -> Result<()> {
-        let mut look = || self.look_for_bytes();
+        let mut look = || self.check_readable();
         self.ready(StreamInterest::Readable, &mut look).await
     }
 
     /// Waits until a write returns something, be it an error.
     pub(crate) async fn writable(&self) -> Result<()> {
-        let mut look = || self.look_for_room();
+        let mut look = || self.check_writable();
         self.ready(StreamInterest::Writable, &mut look).await
     }
 
     /// Polls as [`readable`](Self::readable) does.
     pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let mut look = || self.look_for_bytes();
+        let mut look = || self.check_readable();
         let interest = StreamInterest::Readable;
         self.poll_ready(&self.read_slot, interest, context, &mut look)
     }
 
     /// Polls as [`writable`](Self::writable) does.
     pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let mut look = || self.look_for_room();
+        let mut look = || self.check_writable();
         let interest = StreamInterest::Writable;
         self.poll_ready(&self.write_slot, interest, context, &mut look)
     }
 
-    fn look_for_bytes(&self) -> Option<()> {
-        let look = || self.queue_pair().read(Reading::Look, &mut []);
+    fn check_readable(&self) -> Option<()> {
+        let look = || self.queue_pair().read(Reading::Check, &mut []);
         self.transfer(look).map(drop)
     }
 
-    fn look_for_room(&self) -> Option<()> {
-        let look = || self.queue_pair().look_for_room();
+    fn check_writable(&self) -> Option<()> {
+        let look = || self.queue_pair().check_writable();
         self.transfer(look).map(drop)
     }
 

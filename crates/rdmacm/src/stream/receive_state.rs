@@ -113,7 +113,7 @@ pub(crate) enum Reading {
     /// Copies what has arrived.
     Peek,
     /// Finds out what has arrived.
-    Look,
+    Check,
 }
 
 impl Reading {
@@ -121,7 +121,7 @@ impl Reading {
     pub(super) fn wanted(self, into: &[IoSliceMut<'_>]) -> usize {
         match self {
             Self::Take | Self::Peek => into.iter().map(|slice| slice.len()).sum::<usize>().max(1),
-            Self::Look => usize::MAX,
+            Self::Check => usize::MAX,
         }
     }
 }
@@ -178,7 +178,7 @@ impl ReceiveState {
                 length
             }
             Reading::Peek => self.copy(into),
-            Reading::Look => self.receiver.next_bytes().1 as usize,
+            Reading::Check => self.receiver.next_bytes().1 as usize,
         }
     }
 

@@ -207,7 +207,7 @@ impl SendState {
         };
         let (start, length) = (offset as usize, write.length as usize);
         slices.take(length, |at, bytes| self.memory.write(start + at, bytes));
-        let sge = self.memory.part(start..start + length);
+        let sge = self.memory.slice(start..start + length);
         let payload = Payload::Registered(remote(write)?, sge.map_err(StreamFailure::refused)?);
         let charge = Charge {
             ring_bytes: self.ring.take(write.length),
@@ -229,12 +229,12 @@ impl SendState {
     }
 
     /// How many bytes one write may have, whatever memory they are in.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn max_write(&self) -> usize {
         let sender = self.sender.as_ref().filter(|_| self.may_send);
         sender.map_or(0, Sender::writable) as usize
     }
 
-    /// Sends the first bytes of a buffer, for which there is [room](Self::room).
+    /// Sends the first bytes of a buffer, for which there is [room](Self::max_write).
     pub(super) fn commit(
         &mut self,
         queue_pair: &QueuePair,
@@ -249,7 +249,7 @@ impl SendState {
             self.buffers.give_back(buffer);
             return Err(StreamFailure::Protocol(ProtocolError::FewerCredits));
         };
-        let sge = buffer.part(0..write.length as usize);
+        let sge = buffer.slice(0..write.length as usize);
         let sge = sge.map_err(|refused| StreamFailure::refused(refused.error))?;
         let payload = Payload::Registered(remote(write)?, sge);
         let charge = self.charge(write);

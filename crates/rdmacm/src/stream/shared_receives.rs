@@ -11,7 +11,7 @@ use rdmacm_verbs::{Completion, CompletionQueue, Result, SgList, SharedReceiveQue
 use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
 use super::status::Wakers;
-use crate::data::{CompletionHandler, OpenDevice, Side};
+use crate::data::{CompletionHandler, CqKind, OpenDevice};
 use crate::event_loop::EventLoop;
 
 /// How many completions are taken at once.
@@ -112,7 +112,7 @@ impl SharedReceives {
             is_armed: AtomicBool::new(false),
         });
         let handler: Weak<Self> = Arc::downgrade(&this);
-        device.add_handler(this.completions.token(), handler, Side::Receives);
+        device.add_handler(this.completions.token(), handler, CqKind::Receives);
         Ok(this)
     }
 
@@ -279,7 +279,7 @@ impl SharedReceives {
 }
 
 impl CompletionHandler for SharedReceives {
-    fn notified(&self, _: Side) {
+    fn notified(&self, _: CqKind) {
         self.set_armed(false);
         self.dispatch_all();
         // Others may wait that were not woken. An error has woken all.

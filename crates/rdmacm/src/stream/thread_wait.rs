@@ -25,10 +25,10 @@ impl StreamConnection {
         }
         let queue_pair = self.queue_pair();
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
-        while let Some((thread, has_looked)) = queue_pair.register_thread(key, event_loop) {
+        while let Some((thread, has_checked)) = queue_pair.register_thread(key, event_loop) {
             // Whatever comes from here on wakes the thread; this finds what came before. Mostly
             // nothing did.
-            if self.may_be_closed() || !queue_pair.has_nothing_to_read(has_looked) {
+            if self.may_be_closed() || !queue_pair.has_nothing_to_read(has_checked) {
                 let read = self.try_read(reading, into);
                 if read.is_some() || self.may_be_closed() {
                     queue_pair.deregister(StreamInterest::Readable, key);

@@ -19,7 +19,7 @@ pub(super) struct StreamWait<'a> {
 
 impl<'a> StreamWait<'a> {
     /// Of a caller that has looked just now.
-    pub(super) fn after_look(
+    pub(super) fn after_check(
         connection: &'a StreamConnection,
         interest: StreamInterest,
         until: Option<Instant>,
@@ -89,7 +89,7 @@ struct StreamSource<'a, T> {
 
 impl<T> TimedSource for StreamSource<'_, T> {
     /// Without requesting a notification.
-    fn look(&mut self) -> Option<T> {
+    fn try_take(&mut self) -> Option<T> {
         (self.take)()
     }
 
@@ -110,7 +110,7 @@ impl<T> WaitSource for StreamSource<'_, T> {
         let queue_pair = self.connection.queue_pair();
         loop {
             let item = (self.take)();
-            if item.is_some() || !queue_pair.arm_and_look(self.interest) {
+            if item.is_some() || !queue_pair.arm_and_poll(self.interest) {
                 return item;
             }
         }

@@ -80,8 +80,8 @@ mod sync {
 }
 
 mod device;
-mod node;
 mod reactor;
 mod schedules;
 mod tasks;
+mod test_loop;
 mod threads;

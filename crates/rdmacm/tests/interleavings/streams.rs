@@ -12,14 +12,14 @@ use super::shared_status::SharedStatus;
 use super::status::{Status, StreamInterest, Wakers};
 use crate::data::KeepAlive;
 use crate::event_loop::{WaitSource, block_on, wait_for};
-use crate::node::{Node, join_all};
 use crate::schedules::check;
+use crate::test_loop::{TestLoop, join_all};
 
 const READABLE: StreamInterest = StreamInterest::Readable;
 
 /// A stream that receives. It locks and asks in the order of a queue pair.
 struct Stream {
-    node: Arc<Node>,
+    node: Arc<TestLoop>,
     arrived: Mutex<usize>,
     status: SharedStatus,
 }
@@ -30,7 +30,7 @@ type Read = bool;
 impl Stream {
     fn open() -> Arc<Self> {
         Arc::new(Self {
-            node: Node::of_threads(0),
+            node: TestLoop::of_threads(0),
             arrived: Mutex::new(0),
             status: SharedStatus::new(Status::new(KeepAlive)),
         })

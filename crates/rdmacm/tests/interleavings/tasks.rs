@@ -6,11 +6,11 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use crate::event_loop::{QueuedEvent, sleep_until};
-use crate::node::{Node, SECOND, join_all, poll_once};
 use crate::schedules::check;
+use crate::test_loop::{SECOND, TestLoop, join_all, poll_once};
 
 /// A task on a thread of its own that waits for this many events of an id.
-fn wait_for(node: &Arc<Node>, id: usize, events: usize) -> thread::JoinHandle<()> {
+fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
     let node = Arc::clone(node);
     thread::spawn(move || {
         block_on(async {
@@ -25,7 +25,7 @@ fn wait_for(node: &Arc<Node>, id: usize, events: usize) -> thread::JoinHandle<()
 #[test]
 fn each_task_receives_its_events() {
     check(|| {
-        let node = Node::of_tasks(3);
+        let node = TestLoop::of_tasks(3);
         let tasks = [0, 1, 2].map(|id| wait_for(&node, id, 2));
         for id in [0, 1, 2, 2, 1, 0] {
             node.device.post(id);
@@ -37,7 +37,7 @@ fn each_task_receives_its_events() {
 #[test]
 fn tasks_that_share_an_id_receive_each_event_once() {
     check(|| {
-        let node = Node::of_tasks(1);
+        let node = TestLoop::of_tasks(1);
         let tasks = [(); 3].map(|()| wait_for(&node, 0, 2));
         for _ in 0..6 {
             node.device.post(0);
@@ -50,7 +50,7 @@ fn tasks_that_share_an_id_receive_each_event_once() {
 #[test]
 fn a_task_that_ends_leaves_the_runtime_to_another() {
     check(|| {
-        let node = Node::of_tasks(2);
+        let node = TestLoop::of_tasks(2);
         let late = wait_for(&node, 1, 1);
         let early = wait_for(&node, 0, 1);
         node.device.post(0);
@@ -63,7 +63,7 @@ fn a_task_that_ends_leaves_the_runtime_to_another() {
 #[test]
 fn a_task_that_is_dropped_leaves_the_runtime_to_another() {
     check(|| {
-        let node = Node::of_tasks(2);
+        let node = TestLoop::of_tasks(2);
         let staying = wait_for(&node, 1, 1);
         let leaving = {
             let node = Arc::clone(&node);
@@ -80,7 +80,7 @@ fn a_task_that_is_dropped_leaves_the_runtime_to_another() {
 #[test]
 fn closing_a_queue_wakes_all_its_waiters() {
     check(|| {
-        let node = Node::of_tasks(1);
+        let node = TestLoop::of_tasks(1);
         let tasks = [(); 3].map(|()| {
             let node = Arc::clone(&node);
             thread::spawn(move || {
@@ -96,7 +96,7 @@ fn closing_a_queue_wakes_all_its_waiters() {
 #[test]
 fn each_task_wakes_at_its_time() {
     check(|| {
-        let node = Node::of_tasks(1);
+        let node = TestLoop::of_tasks(1);
         let begun = node.event_loop.now();
         let late = wait_for(&node, 0, 1);
         let sleeping = [3, 1, 2].map(|seconds| {
@@ -118,7 +118,7 @@ fn each_task_wakes_at_its_time() {
 fn what_a_task_leaves_is_read() {
     const EVENTS: usize = 40;
     check(|| {
-        let node = Node::of_tasks(2);
+        let node = TestLoop::of_tasks(2);
         for _ in 0..EVENTS {
             node.device.post(0);
         }

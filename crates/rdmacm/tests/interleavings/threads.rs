@@ -8,11 +8,11 @@ use shuttle::sync::mpsc;
 use shuttle::thread;
 
 use crate::event_loop::{MAX_EVENTS, QueuedEvent, block_on, sleep_until};
-use crate::node::{Node, SECOND, join_all, poll_once};
 use crate::schedules::check;
+use crate::test_loop::{SECOND, TestLoop, join_all, poll_once};
 
 /// A thread that waits for this many events of an id.
-fn wait_for(node: &Arc<Node>, id: usize, events: usize) -> thread::JoinHandle<()> {
+fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
     let node = Arc::clone(node);
     thread::spawn(move || {
         for _ in 0..events {
@@ -25,7 +25,7 @@ fn wait_for(node: &Arc<Node>, id: usize, events: usize) -> thread::JoinHandle<()
 #[test]
 fn each_thread_receives_its_events() {
     check(|| {
-        let node = Node::of_threads(3);
+        let node = TestLoop::of_threads(3);
         let threads = [0, 1, 2].map(|id| wait_for(&node, id, 2));
         for id in [0, 1, 2, 2, 1, 0] {
             node.device.post(id);
@@ -37,7 +37,7 @@ fn each_thread_receives_its_events() {
 #[test]
 fn threads_that_share_an_id_receive_each_event_once() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let threads = [(); 3].map(|()| wait_for(&node, 0, 2));
         for _ in 0..6 {
             node.device.post(0);
@@ -52,7 +52,7 @@ fn threads_that_share_an_id_receive_each_event_once() {
 #[test]
 fn a_leader_hands_over() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let late = wait_for(&node, 1, 1);
         let early = wait_for(&node, 0, 1);
         node.device.post(0);
@@ -66,7 +66,7 @@ fn a_leader_hands_over() {
 #[test]
 fn a_thread_that_need_not_lead_hands_over() {
     check(|| {
-        let node = Node::of_threads(3);
+        let node = TestLoop::of_threads(3);
         let late = wait_for(&node, 2, 1);
         let early = [0, 1].map(|id| wait_for(&node, id, 1));
         node.device.post(0);
@@ -80,7 +80,7 @@ fn a_thread_that_need_not_lead_hands_over() {
 #[test]
 fn closing_a_queue_wakes_all_its_waiters() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let other = wait_for(&node, 1, 1);
         let threads = [(); 2].map(|()| {
             let node = Arc::clone(&node);
@@ -99,9 +99,9 @@ fn closing_a_queue_wakes_all_its_waiters() {
 #[test]
 fn a_result_of_another_thread_wakes_the_waiter() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let other = wait_for(&node, 1, 1);
-        let failed = QueuedEvent::CommandFailed(Some(Error::IdGone));
+        let failed = QueuedEvent::CommandFailed(Some(Error::IdDestroyed));
         let waiting = {
             let node = Arc::clone(&node);
             thread::spawn(move || {
@@ -120,7 +120,7 @@ fn a_result_of_another_thread_wakes_the_waiter() {
 #[test]
 fn each_thread_wakes_at_its_time() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let late = wait_for(&node, 0, 1);
         let begun = node.event_loop.now();
         let sleeping = [3, 1, 2].map(|seconds| {
@@ -141,7 +141,7 @@ fn each_thread_wakes_at_its_time() {
 #[test]
 fn an_event_or_the_deadline_ends_a_wait() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let leader = wait_for(&node, 1, 1);
         let short = {
             let node = Arc::clone(&node);
@@ -165,7 +165,7 @@ fn an_event_or_the_deadline_ends_a_wait() {
 fn what_a_leader_leaves_is_read() {
     const EVENTS: usize = 40;
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         for _ in 0..EVENTS {
             node.device.post(0);
         }
@@ -177,7 +177,7 @@ fn what_a_leader_leaves_is_read() {
 #[test]
 fn a_wait_that_is_dropped_leaves_its_event_to_another() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let staying = wait_for(&node, 0, 1);
         let leaving = {
             let node = Arc::clone(&node);
@@ -196,7 +196,7 @@ fn a_wait_that_is_dropped_leaves_its_event_to_another() {
 #[test]
 fn all_waiters_receive_a_failure() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let (sender, waiting) = mpsc::channel();
         let failing = [0, 1].map(|id| {
             let (node, sender) = (Arc::clone(&node), sender.clone());
@@ -223,7 +223,7 @@ fn all_waiters_receive_a_failure() {
 #[test]
 fn a_leader_that_leaves_has_read_for_callers_that_do_not_wait() {
     check(|| {
-        let node = Node::of_threads(2);
+        let node = TestLoop::of_threads(2);
         let waits = wait_for(&node, 0, 1);
         node.device.post(0);
         node.device.post(1);
@@ -236,7 +236,7 @@ fn a_leader_that_leaves_has_read_for_callers_that_do_not_wait() {
 #[test]
 fn a_caller_that_does_not_wait_is_notified_of_more_than_it_has_read() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         (0..MAX_EVENTS).for_each(|_| node.device.post(0));
         let other = Arc::clone(&node);
         let posts = thread::spawn(move || other.device.post(0));
@@ -252,7 +252,7 @@ fn a_caller_that_does_not_wait_is_notified_of_more_than_it_has_read() {
 #[test]
 fn callers_that_do_not_wait_read_for_each_other() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let other = Arc::clone(&node);
         let reads = thread::spawn(move || assert!(!other.event_loop.run_once()));
         node.device.post(0);
@@ -266,7 +266,7 @@ fn callers_that_do_not_wait_read_for_each_other() {
 #[test]
 fn a_channel_that_cannot_be_read_keeps_no_thread() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let other = Arc::clone(&node);
         let waits = thread::spawn(move || {
             other.wait(0).unwrap_err();
@@ -283,7 +283,7 @@ fn a_channel_that_cannot_be_read_keeps_no_thread() {
 #[test]
 fn a_wake_up_hides_no_event() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let other = Arc::clone(&node);
         let wakes = thread::spawn(move || other.event_loop.channel().waker().wake());
         node.device.post(0);
@@ -297,7 +297,7 @@ fn a_wake_up_hides_no_event() {
 #[test]
 fn a_caller_that_does_not_wait_is_notified_of_more_after_an_error() {
     check(|| {
-        let node = Node::of_threads(1);
+        let node = TestLoop::of_threads(1);
         let other = Arc::clone(&node);
         let posts = thread::spawn(move || other.device.post(0));
         node.device.fail(libc::EIO);

@@ -5,10 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-use rdmacm::addrinfo::{AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
+use rdmacm::addrinfo::{
+    AddrInfo, AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver,
+};
 use rdmacm::core::{CommandNumber, Deadline};
+use rdmacm::{CONNECTION_ATTEMPT_DELAY, RetryPolicy, Stage};
 use rdmacm::{Cause, Connector, DatagramSocket, Error, Listener, Node, RdmaDatagram, Result};
-use rdmacm::{RetryPolicy, STAGGER, Stage};
 
 use crate::hosts::with_two_devices;
 use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, assert_text, channel, node};
@@ -17,7 +19,7 @@ use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, assert_text, channel
 #[derive(Debug)]
 struct Storage(Vec<IpAddr>);
 
-impl Resolver for Storage {
+impl NameResolver for Storage {
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
         if question.name != "storage-7" {
             return Err(NameError::NoName);
@@ -30,9 +32,9 @@ impl Resolver for Storage {
 /// What RDMA knows of the server's address.
 fn found(hosts: &Hosts, hints: &Hints) -> Vec<AddrInfo> {
     let host = hosts.client.clone();
-    let directory = Directory::new().channels(move || channel(&host).open());
+    let addr_info_resolver = AddrInfoResolver::new().channels(move || channel(&host).open());
     let (ip, port) = (hosts.address().ip().to_string(), PORT.to_string());
-    directory.resolve(&*ip, &*port, hints).unwrap()
+    addr_info_resolver.resolve(&*ip, &*port, hints).unwrap()
 }
 
 /// A client whose peer has the addresses of two hosts, `server` and then `other`.
@@ -46,9 +48,12 @@ impl TwoAddresses {
     fn new(hosts: Hosts) -> Self {
         let other = hosts.fabric.find_host("other").unwrap();
         let addresses = [&hosts.server, &other].map(|host| host.address().unwrap());
-        let directory = Directory::new().resolver(Storage(addresses.to_vec()));
+        let addr_info_resolver = AddrInfoResolver::new().name_resolver(Storage(addresses.to_vec()));
         let options = Node::options().channel(channel(&hosts.client));
-        let client = options.directory(&directory).open().unwrap();
+        let client = options
+            .addr_info_resolver(&addr_info_resolver)
+            .open()
+            .unwrap();
         Self {
             hosts,
             other,
@@ -100,7 +105,10 @@ fn the_next_address_is_tried_when_the_first_is_dead() {
         two.hosts.server.set_link_up(two.hosts.device(), false);
         let server = two.serve_other();
         let elapsed = two.reach_other();
-        assert!((STAGGER..SECOND).contains(&elapsed), "{elapsed:?}");
+        assert!(
+            (CONNECTION_ATTEMPT_DELAY..SECOND).contains(&elapsed),
+            "{elapsed:?}"
+        );
         server.stop();
     }
 }
@@ -111,7 +119,7 @@ fn the_next_address_is_tried_when_the_first_is_silent() {
     let _listener = two.hosts.listen(&node(&two.hosts.server));
     two.hosts.server.set_responding(false);
     let server = two.serve_other();
-    assert!(two.reach_other() >= STAGGER);
+    assert!(two.reach_other() >= CONNECTION_ATTEMPT_DELAY);
     server.stop();
 }
 
@@ -119,9 +127,9 @@ fn the_next_address_is_tried_when_the_first_is_silent() {
 fn the_next_address_is_tried_when_the_first_is_slow() {
     for two in TwoAddresses::each() {
         let servers = [Server::start(&two.hosts), two.serve_other()];
-        two.hosts.server.set_delay(4 * STAGGER);
+        two.hosts.server.set_delay(4 * CONNECTION_ATTEMPT_DELAY);
         let elapsed = two.reach_other();
-        assert!(elapsed >= STAGGER, "{elapsed:?}");
+        assert!(elapsed >= CONNECTION_ATTEMPT_DELAY, "{elapsed:?}");
         for server in servers {
             server.stop();
         }
@@ -133,7 +141,7 @@ fn the_next_address_is_tried_at_once_when_the_first_rejects() {
     for two in TwoAddresses::each() {
         let server = two.serve_other();
         let elapsed = two.reach_other();
-        assert!(elapsed < STAGGER, "{elapsed:?}");
+        assert!(elapsed < CONNECTION_ATTEMPT_DELAY, "{elapsed:?}");
         server.stop();
     }
 }
@@ -209,7 +217,7 @@ fn refused(hosts: &Hosts, policy: RetryPolicy) -> Error {
 fn attempts_are_counted_and_pauses_double() {
     for hosts in Hosts::each() {
         let pause = Duration::from_millis(400);
-        let policy = RetryPolicy::attempts(4).first_pause(pause);
+        let policy = RetryPolicy::attempts(4).initial_backoff(pause);
         let error = refused(&hosts, policy);
         assert_eq!(error.attempts(), 4);
         assert!(error.is_rejected(), "{error}");
@@ -251,7 +259,7 @@ fn an_attempt_is_cut_short_and_retried() {
     let server = Server::start(&hosts);
     hosts.client.drop_next(rdmacm_sim::MessageKind::Request, 1);
     let client = node(&hosts.client);
-    let policy = RetryPolicy::attempts(2).attempt_limit(SECOND);
+    let policy = RetryPolicy::attempts(2).attempt_timeout(SECOND);
     let began = hosts.fabric.now();
     let connector = hosts.connector(&client).retry(policy);
     let connection = connector.connect_with(&hosts.client_pairs).unwrap();
@@ -268,9 +276,9 @@ fn the_limit_of_an_attempt_is_that_of_each_address() {
     for two in TwoAddresses::each() {
         two.hosts.server.set_link_up(two.hosts.device(), false);
         let server = two.serve_other();
-        let limit = STAGGER / 2;
+        let limit = CONNECTION_ATTEMPT_DELAY / 2;
         let connector = Connector::new("storage-7:7471").with_node(&two.client);
-        let connector = connector.retry(RetryPolicy::never().attempt_limit(limit));
+        let connector = connector.retry(RetryPolicy::never().attempt_timeout(limit));
         let connection = connector.connect_with(&two.hosts.client_pairs).unwrap();
         let other = SocketAddr::from((two.other.address().unwrap(), PORT));
         assert_eq!(connection.peer_addr().unwrap(), other.into());
@@ -288,7 +296,8 @@ fn addresses_are_tried_in_turn_from_a_port_of_the_callers() {
             let server = two.serve_other();
             let connector = Connector::new("storage-7:7471").with_node(&two.client);
             let connector = connector.from_address(source);
-            let connector = connector.retry(RetryPolicy::never().attempt_limit(3 * STAGGER));
+            let connector =
+                connector.retry(RetryPolicy::never().attempt_timeout(3 * CONNECTION_ATTEMPT_DELAY));
             let connection = connector.connect_with(&two.hosts.client_pairs).unwrap();
             assert_eq!(connection.local_addr().unwrap(), source.into());
             let other = SocketAddr::from((two.other.address().unwrap(), PORT));
@@ -360,9 +369,11 @@ fn the_source_is_an_address_of_the_device() {
 fn a_source_of_the_callers_has_a_route_of_its_own() {
     let [server, client] = with_two_devices();
     let host = client.clone();
-    let directory = Directory::new().channels(move || channel(&host).open());
+    let addr_info_resolver = AddrInfoResolver::new().channels(move || channel(&host).open());
     let name = server.address().unwrap().to_string();
-    let found = directory.resolve(&*name, "7471", &Hints::rc()).unwrap();
+    let found = addr_info_resolver
+        .resolve(&*name, "7471", &Hints::rc())
+        .unwrap();
     let client = node(&client);
     for device in ["rxe0", "rxe1"] {
         let connector = Connector::new(&found).with_node(&client);
@@ -382,7 +393,7 @@ fn a_list_that_rdma_does_not_reach_has_the_reason() {
     for hosts in Hosts::each() {
         hosts.server.set_link_up(hosts.device(), false);
         let found = found(&hosts, &Hints::rc().deadline(SECOND));
-        let reason = found[0].reach.as_ref().unwrap_err().to_string();
+        let reason = found[0].route.as_ref().unwrap_err().to_string();
         let connector = Connector::new(&found).with_node(&node(&hosts.client));
         let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
         assert_eq!(error.stage(), Stage::LookUp);

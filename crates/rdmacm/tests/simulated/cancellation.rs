@@ -79,7 +79,7 @@ async fn accepting() {
                         assert_eq!(reason.kind(), EventKind::Disconnected);
                     }
                     Err(error) => {
-                        let is_gone = matches!(error.cause(), Cause::PeerGone);
+                        let is_gone = matches!(error.cause(), Cause::PeerDisconnected);
                         assert!(error.is_rejected() || is_gone, "{polls}: {error}");
                     }
                 },

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::thread;
 
-use rdmacm::addrinfo::{Directory, Hints};
+use rdmacm::addrinfo::{AddrInfoResolver, Hints};
 use rdmacm::core::{CommandNumber, ConnParam, QueuePair as _, Transport};
 use rdmacm::{Cause, Connector, Error, Listener, QueuePairFactory as _, RetryPolicy, Stage};
 
@@ -240,10 +240,10 @@ fn a_connection_with_options_has_a_route_of_its_own() {
     let server = Server::start(&hosts);
     let client = node(&hosts.client);
     let host = hosts.client.clone();
-    let directory = Directory::new().channels(move || channel(&host).open());
+    let resolver = AddrInfoResolver::new().channels(move || channel(&host).open());
     let address = hosts.address();
     let (name, service) = (address.ip().to_string(), address.port().to_string());
-    let found = directory.resolve(&*name, &*service, &Hints::rc()).unwrap();
+    let found = resolver.resolve(&*name, &*service, &Hints::rc()).unwrap();
     for (tos, ack_timeout) in [(0x68, 12), (0x20, 20)] {
         let connector = Connector::new(&found).with_node(&client);
         let connector = connector.tos(tos).ack_timeout(ack_timeout);

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel as pipe};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rdmacm::addrinfo::{self, Directory, HostQuestion, NameError, Resolver};
+use rdmacm::addrinfo::{self, AddrInfoResolver, HostQuestion, NameError, NameResolver};
 use rdmacm::core::{CommandNumber, Deadline};
 use rdmacm::{Cause, Connector, Listener, Node, RetryPolicy, Stage};
 use rdmacm_sim::Host;
@@ -23,7 +23,7 @@ pub(crate) struct HeldLookup {
 #[derive(Debug)]
 struct SilentResolver(Mutex<Receiver<()>>);
 
-impl Resolver for SilentResolver {
+impl NameResolver for SilentResolver {
     fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
         let ended = self.0.lock().unwrap().recv();
         ended.unwrap_err();
@@ -31,10 +31,13 @@ impl Resolver for SilentResolver {
     }
 }
 
-fn node_with(host: &Host, resolver: impl Resolver + 'static) -> Node {
-    let directory = Directory::new().resolver(resolver);
+fn node_with(host: &Host, resolver: impl NameResolver + 'static) -> Node {
+    let addr_info_resolver = AddrInfoResolver::new().name_resolver(resolver);
     let options = Node::options().channel(channel(host));
-    options.directory(&directory).open().unwrap()
+    options
+        .addr_info_resolver(&addr_info_resolver)
+        .open()
+        .unwrap()
 }
 
 fn connector(node: &Node) -> Connector {
@@ -82,7 +85,7 @@ fn a_failure_of_the_node_ends_a_lookup() {
 #[derive(Debug)]
 struct BrokenResolver;
 
-impl Resolver for BrokenResolver {
+impl NameResolver for BrokenResolver {
     fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
         panic!("on purpose");
     }
@@ -101,7 +104,7 @@ fn a_resolver_that_panics_is_no_deadline() {
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Other);
 }
 
-/// How many lookups of a directory run at a time.
+/// How many lookups of a resolver run at a time.
 const MAX_LOOKUPS: usize = 64;
 
 /// Goes on for a moment once so many lookups as are allowed run. It never sleeps: the simulated
@@ -118,7 +121,7 @@ struct Lookups {
     most: AtomicUsize,
 }
 
-impl Resolver for BusyResolver {
+impl NameResolver for BusyResolver {
     fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
         let Lookups { running, most } = &*self.lookups;
         let now = running.fetch_add(1, Ordering::Relaxed) + 1;
@@ -175,7 +178,7 @@ impl Answers {
     }
 }
 
-impl Resolver for Answers {
+impl NameResolver for Answers {
     fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
         let mut answers = self.0.lock().unwrap();
         let answer = match answers.as_slice() {
@@ -226,7 +229,7 @@ struct OneAnswer {
     silent: SilentResolver,
 }
 
-impl Resolver for OneAnswer {
+impl NameResolver for OneAnswer {
     fn host(&self, question: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
         match self.answer.lock().unwrap().take() {
             Some(ip) => Ok([SocketAddr::from((ip, 0))].into_iter().collect()),

@@ -2,6 +2,7 @@
 //! fast as the tests do.
 #![cfg(test)]
 
+mod abandoned_polls;
 mod address_change;
 mod addresses;
 mod auto_traits;
@@ -11,7 +12,6 @@ mod commands;
 mod connecting;
 mod deadlines;
 mod forked;
-mod gone_pollers;
 mod hosts;
 mod incoming;
 mod lookups;

@@ -10,13 +10,13 @@ use rdmacm_sim::{Fabric, Host, VerbsObjects};
 
 use crate::hosts::{PORT, channel};
 
+mod abandoned_polls;
 mod backpressure;
 mod cancellation;
 mod closing;
 mod commands;
 mod exchange;
 mod forked;
-mod gone_pollers;
 mod iwarp;
 mod keep_alive;
 mod memory;

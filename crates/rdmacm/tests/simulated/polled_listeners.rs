@@ -9,7 +9,7 @@ use rdmacm::core::Deadline;
 use rdmacm::tokio::{Connector, Listener};
 use tokio::time::timeout;
 
-use crate::gone_pollers::{begin, drive, poll_and_go};
+use crate::abandoned_polls::{begin, drive, poll_and_go};
 use crate::hosts::{Hosts, SECOND};
 use crate::tasks::{connector, listen, node};
 

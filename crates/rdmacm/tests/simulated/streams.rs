@@ -15,12 +15,12 @@ use rdmacm_sim::{Fabric, Host};
 
 use crate::hosts::{PORT, channel};
 
+mod abandoned_polls;
 mod cancellation;
 mod forked;
 mod full_listener;
 #[cfg(feature = "futures-io")]
 mod futures;
-mod gone_pollers;
 mod halves;
 mod in_place;
 mod incoming;

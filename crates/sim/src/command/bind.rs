@@ -96,10 +96,10 @@ fn attach(host: &mut HostState, number: u32, address: &Address) -> Outcome {
 /// The kernel keeps the interface of an id that it cannot attach (`bound_dev_if`), and
 /// looks for later addresses there.
 fn attach_ip(host: &mut HostState, number: u32, address: IpAddr) -> Outcome {
-    let is_plain = host.plain_addresses.contains(&address);
+    let is_non_rdma = host.non_rdma_addresses.contains(&address);
     let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
-    id.is_on_plain_interface |= is_plain;
-    if id.is_on_plain_interface {
+    id.is_on_non_rdma_interface |= is_non_rdma;
+    if id.is_on_non_rdma_interface {
         return Err(Errno::ENODEV);
     }
     let mut devices = host.devices.iter().enumerate();

@@ -130,7 +130,7 @@ fn resolve_ip(
     if host.unroutable.contains(&destination) {
         return Err(Errno::ENETUNREACH);
     }
-    if host.plain_addresses.contains(&destination) {
+    if host.non_rdma_addresses.contains(&destination) {
         return Ok((Duration::ZERO, Resolution::IpAddress(Err(Errno::ENODEV))));
     }
     let (device, address) = find_route(host, destination, bound).ok_or(Errno::ENETUNREACH)?;

@@ -79,7 +79,7 @@ mod tests {
             guid: device.guid,
         };
         let context = DeviceSource::open(&host, id).unwrap();
-        let options = QueuePair::options(QpType::RC).waitable();
+        let options = QueuePair::options(QpType::RC).with_completion_channels();
         let create = || options.create(&context).unwrap();
         let channels = || host.with_state(|host| host.devices[0].verbs.channels.len());
         let kept = create();

@@ -131,13 +131,13 @@ impl Ring {
     fn slot(&self, index: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.stride];
         // The file is as long as the ring until it is dropped.
-        let _ = self.file.read_exact_at(&mut bytes, self.place(index));
+        let _ = self.file.read_exact_at(&mut bytes, self.slot_offset(index));
         bytes
     }
 
     fn set_slot(&self, index: u32, bytes: &[u8]) {
         let bytes = bytes.get(..self.stride).unwrap_or(bytes);
-        let _ = self.file.write_all_at(bytes, self.place(index));
+        let _ = self.file.write_all_at(bytes, self.slot_offset(index));
     }
 
     /// The oldest element, if there is one, which is the device's to consume.
@@ -163,7 +163,7 @@ impl Ring {
         true
     }
 
-    fn place(&self, index: u32) -> u64 {
+    fn slot_offset(&self, index: u32) -> u64 {
         let slot = (self.stride as u64) * u64::from(index & self.mask);
         self.offset + size_of::<QueueHeader>() as u64 + slot
     }

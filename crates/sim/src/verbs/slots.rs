@@ -83,7 +83,7 @@ impl Slots {
     pub(super) fn posted(&self, number: u32) -> Option<Vec<u8>> {
         let mut bytes = vec![0; self.element_size];
         self.file
-            .read_exact_at(&mut bytes, self.place(number, 0))
+            .read_exact_at(&mut bytes, self.slot_offset(number, 0))
             .ok()?;
         let (flags, _) = WqeFlags::read_from_prefix(bytes.get(self.flags..)?).ok()?;
         flags.contains(WqeFlags::VALID).then_some(bytes)
@@ -91,12 +91,12 @@ impl Slots {
 
     /// Gives the slot of this element back to the program.
     pub(super) fn release(&self, number: u32) {
-        let place = self.place(number, self.flags);
+        let place = self.slot_offset(number, self.flags);
         // The file is as long as the ring until it is dropped.
         let _ = self.file.write_all_at(WqeFlags::empty().as_bytes(), place);
     }
 
-    fn place(&self, number: u32, at: usize) -> u64 {
+    fn slot_offset(&self, number: u32, at: usize) -> u64 {
         let slot = u64::from(number & (self.count - 1));
         self.offset + slot * self.element_size as u64 + at as u64
     }
@@ -124,8 +124,8 @@ impl CompletionSlots {
     /// Adds a completion; `false` if there is no room.
     pub(super) fn push(&mut self, element: &Cqe) -> bool {
         const FLAGS: usize = offset_of!(Cqe, flags);
-        let place = self.slots.place(self.next, 0);
-        let at_flags = self.slots.place(self.next, FLAGS);
+        let place = self.slots.slot_offset(self.next, 0);
+        let at_flags = self.slots.slot_offset(self.next, FLAGS);
         let mut flags = [0; size_of::<CqeFlags>()];
         let file = &self.slots.file;
         let read = file.read_exact_at(&mut flags, at_flags);

@@ -104,6 +104,6 @@ fn a_queue_pair_may_have_no_receive_queue() {
     let refused = queue_pair.post_receive(memory).unwrap_err();
     let words = refused.error.to_string();
     assert!(words.contains("has no receive queue"), "{words}");
-    queue_pair.fail().unwrap();
+    queue_pair.move_to_error().unwrap();
     assert!(queue_pair.destroy().is_empty());
 }

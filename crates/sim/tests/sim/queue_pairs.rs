@@ -8,8 +8,8 @@ use rdmacm_core::{
 };
 use rdmacm_sim::{Adapter, Fabric, Host, KernelVersion, MessageKind};
 use rdmacm_verbs::{
-    AsyncEvent, AsyncEventKind, AsyncEventSource, Completion, CompletionQueue, Context,
-    DeviceSource, Done, QueuePair, SendOperation, SendRequest, Sge, WcStatus,
+    AsyncEvent, AsyncEventKind, AsyncEventSource, Completion, CompletionInfo, CompletionQueue,
+    Context, DeviceSource, QueuePair, SendOperation, SendRequest, Sge, WcStatus,
 };
 use zerocopy::FromZeros;
 
@@ -98,7 +98,7 @@ pub(crate) fn open(host: &Host) -> Context {
 }
 
 pub(crate) fn create(host: &Host) -> QueuePair {
-    let options = QueuePair::options(QpType::RC).waitable();
+    let options = QueuePair::options(QpType::RC).with_completion_channels();
     options.create(&open(host)).unwrap()
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn poll(queue: &CompletionQueue) -> Option<Completion> {
     queue.poll().unwrap()
 }
 
-pub(crate) fn done(completion: &Completion) -> Done {
+pub(crate) fn done(completion: &Completion) -> CompletionInfo {
     completion.result().unwrap()
 }
 
@@ -231,20 +231,20 @@ fn memory_of_the_peer_is_written_and_read() {
     let pair = Connected::new();
     let region = pair.far.protection_domain().expose(64, REMOTE).unwrap();
     let remote = region.remote();
-    pair.start(SendOperation::Write(remote.part(8..13).unwrap()), b"write");
+    pair.start(SendOperation::Write(remote.slice(8..13).unwrap()), b"write");
     done(&pair.sent());
     let mut bytes = [0; 5];
     region.read(8, &mut bytes);
     assert_eq!(bytes, *b"write");
 
     region.write(20, b"abc");
-    pair.start(SendOperation::Read(remote.part(20..23).unwrap()), &[0; 3]);
+    pair.start(SendOperation::Read(remote.slice(20..23).unwrap()), &[0; 3]);
     let sent = pair.sent();
     done(&sent);
     assert_eq!(sent.sg_list.into_buffer().unwrap()[..], *b"abc");
 
     pair.post_receive();
-    let operation = SendOperation::WriteWithImmediate(remote.part(0..2).unwrap(), 7);
+    let operation = SendOperation::WriteWithImmediate(remote.slice(0..2).unwrap(), 7);
     pair.start(operation, b"hi");
     assert_eq!(done(&pair.received()).immediate, Some(7));
 }
@@ -254,7 +254,7 @@ fn atomics_change_memory_and_return_what_was_there() {
     let pair = Connected::new();
     let region = pair.far.protection_domain().expose(16, REMOTE).unwrap();
     region.write(0, &40_u64.to_ne_bytes());
-    let remote = region.remote().part(0..8).unwrap();
+    let remote = region.remote().slice(0..8).unwrap();
     let swap = SendOperation::CompareSwap {
         remote,
         compare: 42,
@@ -492,13 +492,13 @@ fn a_completion_channel_reports_what_its_queue_is_armed_for() {
     queue.arm(true).unwrap();
     pair.post_receive();
     pair.send(b"quiet");
-    assert!(channel.take().unwrap().is_none());
+    assert!(channel.try_next().unwrap().is_none());
     pair.post_receive();
     let memory = pair.near.protection_domain().register(*b"loud").unwrap();
     let request = SendRequest::new(SendOperation::Send, memory).solicited();
     pair.near.post_send(request).unwrap();
-    assert_eq!(channel.take().unwrap(), Some(queue.token()));
-    assert!(channel.take().unwrap().is_none());
+    assert_eq!(channel.try_next().unwrap(), Some(queue.token()));
+    assert!(channel.try_next().unwrap().is_none());
 }
 
 #[test]
@@ -534,8 +534,8 @@ fn a_device_that_is_removed_ends_its_contexts() {
     let channel = pair.far.recv_cq().channel().unwrap().clone();
     let id = device(&pair.there);
     pair.there.remove_device("rxe0");
-    assert!(channel.take().is_err());
-    assert!(pair.far.context().is_gone());
+    assert!(channel.try_next().is_err());
+    assert!(pair.far.context().is_closed());
     assert_eq!(status(&pair.received()), WcStatus::FATAL_ERR);
     assert!(DeviceSource::open(&pair.there, id).is_err());
 }
@@ -552,8 +552,8 @@ fn open_contexts_report_changes_of_the_link() {
         let expect = |kind| {
             let source = AsyncEventSource::Port(1);
             for events in &streams {
-                assert_eq!(events.take(), Ok(Some(AsyncEvent { kind, source })));
-                assert_eq!(events.take(), Ok(None));
+                assert_eq!(events.try_next(), Ok(Some(AsyncEvent { kind, source })));
+                assert_eq!(events.try_next(), Ok(None));
             }
         };
         // Nothing changes.

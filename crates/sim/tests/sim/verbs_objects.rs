@@ -97,7 +97,7 @@ fn completion_channels_are_counted_until_their_descriptors_are_closed() {
     let context = open(&host);
     let channels = || host.verbs_objects().completion_channels;
     let create = || {
-        let options = QueuePair::options(QpType::RC).waitable();
+        let options = QueuePair::options(QpType::RC).with_completion_channels();
         options.create(&context).unwrap()
     };
     let kept = create();

@@ -34,7 +34,7 @@ impl CompletionError {
 
     /// Whether the device was removed.
     #[must_use]
-    pub fn is_device_gone(&self) -> bool {
+    pub fn is_device_removed(&self) -> bool {
         self.status == WcStatus::FATAL_ERR
     }
 
@@ -133,7 +133,7 @@ mod tests {
             assert!(text.starts_with(&begins), "{text}");
             let flush = failure(status, 0).is_flush();
             assert_eq!(flush, status == WcStatus::WR_FLUSH_ERR);
-            let gone = failure(status, 0).is_device_gone();
+            let gone = failure(status, 0).is_device_removed();
             assert_eq!(gone, status == WcStatus::FATAL_ERR);
         }
         let other = failure(WcStatus::GENERAL_ERR, 5);

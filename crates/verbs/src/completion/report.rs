@@ -2,7 +2,7 @@
 
 use rdmacm_abi::uverbs::{ImmediateOrKey, WcFlags, WcOpcode, WcStatus, WorkCompletion};
 
-use super::{DatagramSource, Done, WorkKind};
+use super::{CompletionInfo, DatagramSource, WorkKind};
 
 /// What a device has reported of a request: as much of its completion as is of use.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,14 @@ impl Report {
     /// # Errors
     /// How it failed: the status, the vendor's code, and the kind of the request.
     #[inline]
-    pub(super) fn done(self) -> Result<Done, (WcStatus, u32, WorkKind)> {
+    pub(super) fn done(self) -> Result<CompletionInfo, (WcStatus, u32, WorkKind)> {
         Ok(match self {
             Self::Failed {
                 status,
                 vendor_error,
                 kind,
             } => return Err((status, vendor_error, kind)),
-            Self::Sent { opcode, bytes } => Done {
+            Self::Sent { opcode, bytes } => CompletionInfo {
                 opcode,
                 bytes,
                 immediate: None,
@@ -104,7 +104,7 @@ impl Report {
             } => {
                 let flags = WcFlags::from_bits_retain(flags.into());
                 let with = |flag| flags.contains(flag);
-                Done {
+                CompletionInfo {
                     opcode,
                     bytes,
                     immediate: with(WcFlags::WITH_IMM).then(|| immediate_or_key.immediate().get()),

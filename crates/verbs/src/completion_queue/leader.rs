@@ -19,7 +19,7 @@ pub(super) struct LeaderGuard<'a>(&'a LeaderElection);
 
 impl LeaderElection {
     /// Waits to become the leader; `None` if the deadline passes.
-    pub(super) fn lead(&self, until: Option<Instant>) -> Option<LeaderGuard<'_>> {
+    pub(super) fn wait_to_lead(&self, until: Option<Instant>) -> Option<LeaderGuard<'_>> {
         let mut is_led = self.is_led();
         while *is_led {
             is_led = match until {
@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn one_thread_leads_until_its_guard_is_dropped() {
         let election = LeaderElection::default();
-        let first = election.lead(None).unwrap();
+        let first = election.wait_to_lead(None).unwrap();
         let soon = Instant::now() + Duration::from_millis(1);
-        assert!(election.lead(Some(soon)).is_none());
+        assert!(election.wait_to_lead(Some(soon)).is_none());
         std::thread::scope(|scope| {
-            let others = [(); 3].map(|()| scope.spawn(|| election.lead(None).is_some()));
+            let others = [(); 3].map(|()| scope.spawn(|| election.wait_to_lead(None).is_some()));
             drop(first);
             assert!(others.into_iter().all(|other| other.join().unwrap()));
         });
-        assert!(election.lead(Some(Instant::now())).is_some());
+        assert!(election.wait_to_lead(Some(Instant::now())).is_some());
     }
 }

@@ -18,7 +18,7 @@ impl CompletionQueue {
     /// Takes the oldest completion, without a system call. Source: `ibv_poll_cq(3)`.
     ///
     /// # Errors
-    /// [`Error::Gone`] after the device was removed and all outstanding requests were
+    /// [`Error::ContextClosed`] after the device was removed and all outstanding requests were
     /// returned, and at once in a forked child, which has none of them; [`Error::Stray`] for a
     /// completion that belongs to no request.
     #[doc(alias = "ibv_poll_cq")]
@@ -26,7 +26,7 @@ impl CompletionQueue {
     pub fn poll(&self) -> Result<Option<Completion>> {
         // Put in place where it is created, and not moved any more.
         let mut polled = Ok(None);
-        if self.0.mark.is_here() {
+        if self.0.fork_detector.is_same_process() {
             self.poll_one(&mut polled);
         } else {
             self.refuse_in_child(&mut polled);
@@ -49,7 +49,7 @@ impl CompletionQueue {
     #[cold]
     #[inline(never)]
     fn refuse_in_child(&self, into: &mut Result<Option<Completion>>) {
-        *into = Err(self.context().gone());
+        *into = Err(self.context().closed_error());
     }
 
     /// Puts the oldest completion into `into`, which is `Ok(None)`. Not in a forked child.
@@ -141,7 +141,7 @@ impl CompletionQueue {
 
     /// Takes the next completion, whatever it is.
     fn take_any(&self, state: &mut State) -> Result<Option<Completion>> {
-        if self.context().is_gone() {
+        if self.context().is_closed() {
             return self.poll_gone(state);
         }
         if state.is_behind {
@@ -197,7 +197,7 @@ impl CompletionQueue {
             state.next_reported(credits)
         });
         let Some(mut completion) = reported else {
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         };
         if !self.context().is_destroyed() {
             // The device may still use the memory.
@@ -222,7 +222,7 @@ impl CompletionQueue {
         let mut left = limit.min(self.entries() as usize);
         let before = completions.len();
         let Some(mut state) = self.state() else {
-            return Err(self.context().gone());
+            return Err(self.context().closed_error());
         };
         loop {
             let take = |slots: &mut Spare<'_>| self.take_next(&mut state, slots);

@@ -7,8 +7,8 @@ use rdmacm_core::QpType;
 
 use super::*;
 use crate::completion::WorkId;
+use crate::fork_detector::tests::{child_ends, child_ends_while_locked};
 use crate::memory::{Buffer, SgList};
-use crate::process_mark::tests::{child_ends, child_ends_while_locked};
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::readable;
@@ -186,7 +186,7 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
             assert_eq!(completion.sg_list.len(), usize::from(quiet));
         }
         let gone = queue.poll_many(&mut Vec::new(), 1);
-        assert!(gone.unwrap_err().is_gone());
+        assert!(gone.unwrap_err().is_context_closed());
         assert!(queue_pair.is_broken());
         device.refuse(false);
     }
@@ -209,7 +209,7 @@ fn requests_beside_those_of_a_flushed_queue_pair_are_returned_when_the_device_is
     flushed.modify(&attr, mask).unwrap();
     context.close();
     assert_eq!(queue.poll().unwrap().unwrap().work, work);
-    assert!(queue.poll().unwrap_err().is_gone());
+    assert!(queue.poll().unwrap_err().is_context_closed());
 }
 
 /// What is read from the ring then may be the zeros of one that has replaced it.
@@ -227,7 +227,7 @@ fn a_flush_takes_no_completions_of_a_closed_context() {
         let completion = queue.poll().unwrap().unwrap();
         assert_eq!(completion.work, work);
         assert!(completion.result().is_err(), "{number}");
-        assert!(queue.poll().unwrap_err().is_gone());
+        assert!(queue.poll().unwrap_err().is_context_closed());
     }
 }
 
@@ -456,10 +456,15 @@ fn a_child_waits_for_no_thread_that_polls() {
         || own.state().unwrap(),
         || {
             assert!(queue.has_completions());
-            assert!(queue.poll().unwrap_err().is_gone());
-            assert!(queue.poll_many(&mut Vec::new(), 1).unwrap_err().is_gone());
-            assert!(queue.resize(9).unwrap_err().is_gone());
-            assert!(options.create(&context).unwrap_err().is_gone());
+            assert!(queue.poll().unwrap_err().is_context_closed());
+            assert!(
+                queue
+                    .poll_many(&mut Vec::new(), 1)
+                    .unwrap_err()
+                    .is_context_closed()
+            );
+            assert!(queue.resize(9).unwrap_err().is_context_closed());
+            assert!(options.create(&context).unwrap_err().is_context_closed());
             assert!(queue_pair.destroy().is_empty());
             drop((queue, options, context));
         },
@@ -476,8 +481,13 @@ fn a_child_polls_nothing_that_was_outstanding() {
     let freed = memory.free_probe();
     queue_pair.post_receive(memory).unwrap();
     let has_ended = child_ends(|| {
-        assert!(queue.poll().unwrap_err().is_gone());
-        assert!(queue.poll_many(&mut Vec::new(), 1).unwrap_err().is_gone());
+        assert!(queue.poll().unwrap_err().is_context_closed());
+        assert!(
+            queue
+                .poll_many(&mut Vec::new(), 1)
+                .unwrap_err()
+                .is_context_closed()
+        );
         drop((queue_pair, queue));
         assert!(!freed());
     });

@@ -28,7 +28,7 @@ impl CompletionQueue {
         }
         let uverbs = self.context().uverbs();
         if uverbs.is_in_child() {
-            return Err(uverbs.gone());
+            return Err(uverbs.closed_error());
         }
         // Not while the command is carried out: other threads may poll meanwhile.
         let is_armed = self.state().is_some_and(|mut state| state.ring.arm());
@@ -64,7 +64,7 @@ impl CompletionQueue {
         }
         match self.wait(until) {
             // Outstanding requests are returned first.
-            Err(error) if error.is_gone() => self.poll(),
+            Err(error) if error.is_context_closed() => self.poll(),
             waited => waited,
         }
     }
@@ -72,9 +72,9 @@ impl CompletionQueue {
     /// Polls as often as before a sleep, unless the time passes.
     fn poll_until(&self, until: Option<Instant>) -> Result<Option<Completion>> {
         /// To look at the clock takes about as long as a poll.
-        const POLLS_PER_LOOK: u32 = 64;
+        const POLLS_PER_CLOCK_READ: u32 = 64;
         for number in 0..self.0.polls {
-            let looks = number % POLLS_PER_LOOK == 0;
+            let looks = number % POLLS_PER_CLOCK_READ == 0;
             if looks && until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
@@ -88,7 +88,7 @@ impl CompletionQueue {
 
     fn wait(&self, until: Option<Instant>) -> Result<Option<Completion>> {
         let channel = self.own_channel()?;
-        let Some(_guard) = self.0.leader.lead(until) else {
+        let Some(_guard) = self.0.leader.wait_to_lead(until) else {
             return self.poll();
         };
         loop {
@@ -105,7 +105,7 @@ impl CompletionQueue {
             // now still is.
             self.own_channel()?;
             // One notification, if there is one: the queue is armed once for each.
-            let _ = channel.take();
+            let _ = channel.try_next();
             if let Some(completion) = self.poll()? {
                 return Ok(Some(completion));
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::CompletionQueue;
-use crate::process_mark::ProcessMark;
+use crate::fork_detector::ForkDetector;
 use crate::provider::HintWatch;
 
 impl CompletionQueue {
@@ -16,9 +16,12 @@ impl CompletionQueue {
     pub fn watch(&self) -> CompletionWatch<'_> {
         let queue = &*self.0;
         let source = match &queue.hint {
-            Some(hint) if !queue.is_resized.load(Ordering::Relaxed) && queue.mark.is_here() => {
+            Some(hint)
+                if !queue.is_resized.load(Ordering::Relaxed)
+                    && queue.fork_detector.is_same_process() =>
+            {
                 let next_slot = queue.next_slot.load(Ordering::Relaxed);
-                Source::Hint(hint.watch(next_slot), &queue.mark)
+                Source::Hint(hint.watch(next_slot), &queue.fork_detector)
             }
             _ => Source::Queue(self),
         };
@@ -27,11 +30,11 @@ impl CompletionQueue {
 
     /// Whether the device has written a completion that was not polled for: one look of a
     /// [`watch`](Self::watch). It may be `false` although a poll returns something, see
-    /// [`CompletionWatch::has_come`].
+    /// [`CompletionWatch::may_have_completions`].
     #[must_use]
     #[inline]
     pub fn may_have_completions(&self) -> bool {
-        self.watch().has_come()
+        self.watch().may_have_completions()
     }
 }
 
@@ -44,7 +47,7 @@ pub struct CompletionWatch<'queue> {
 
 #[derive(Clone, Copy)]
 enum Source<'queue> {
-    Hint(HintWatch<'queue>, &'queue ProcessMark),
+    Hint(HintWatch<'queue>, &'queue ForkDetector),
     /// It has no hint any more.
     Queue(&'queue CompletionQueue),
 }
@@ -66,10 +69,10 @@ impl CompletionWatch<'_> {
     /// notifies.
     #[must_use]
     #[inline]
-    pub fn has_come(&self) -> bool {
+    pub fn may_have_completions(&self) -> bool {
         match self.source {
             // A forked child has no ring.
-            Source::Hint(hint, mark) => !mark.is_here() || hint.has_any(),
+            Source::Hint(hint, fork_detector) => !fork_detector.is_same_process() || hint.has_any(),
             Source::Queue(queue) => queue.has_completions(),
         }
     }

@@ -64,13 +64,13 @@ impl WorkQueues {
 
     /// Adds a queue at a reserved index.
     pub(super) fn insert(&mut self, index: QueueIndex, queue: AnyWorkQueue) {
-        if let Some((_, place)) = self.place(index) {
+        if let Some((_, place)) = self.entry_mut(index) {
             place.queue = Some(queue);
         }
     }
 
     /// The place of a reserved index.
-    fn place(&mut self, index: QueueIndex) -> Option<(usize, &mut Entry)> {
+    fn entry_mut(&mut self, index: QueueIndex) -> Option<(usize, &mut Entry)> {
         let Queue::Own(number) = index.queue() else {
             return None;
         };
@@ -136,7 +136,7 @@ impl WorkQueues {
     #[inline]
     pub(super) fn own(&mut self, index: QueueIndex) -> Option<&mut AnyWorkQueue> {
         // No place has the index of a shared queue.
-        let place = self.own.get_mut(index.place())?;
+        let place = self.own.get_mut(index.slot())?;
         let queue = place.queue.as_mut()?;
         (place.index == index).then_some(queue)
     }
@@ -172,7 +172,7 @@ impl WorkQueues {
     /// Removes a queue pair's queue, or a reserved index.
     pub(super) fn remove_own(&mut self, index: QueueIndex) {
         let free = self.free;
-        if let Some((number, place)) = self.place(index) {
+        if let Some((number, place)) = self.entry_mut(index) {
             place.index = index.next();
             place.queue = None;
             place.next_free = free;
@@ -182,7 +182,7 @@ impl WorkQueues {
 
     /// Removes a queue pair's queue, whose index is not used again.
     pub(super) fn retire(&mut self, index: QueueIndex) {
-        if let Some((_, place)) = self.place(index) {
+        if let Some((_, place)) = self.entry_mut(index) {
             place.queue = None;
         }
     }

@@ -59,7 +59,7 @@ fn the_text_of_an_error_is_complete_and_has_no_source() {
             abi_version: 9,
             known: vec![(DriverId::RXE, 2), (DriverId::SIW, 1)],
         },
-        Error::Gone { device: device() },
+        Error::ContextClosed { device: device() },
         Error::Gids {
             device: device(),
             port: 1,
@@ -73,7 +73,7 @@ fn the_text_of_an_error_is_complete_and_has_no_source() {
             path: path(),
             device: device(),
         },
-        Error::Devices(rdmacm_core::Error::IdGone),
+        Error::Devices(rdmacm_core::Error::IdDestroyed),
         refused(Operation::OpenContext, command, libc::EPERM),
         refused(Operation::OpenContext, command, libc::EIO),
         Error::invalid(Operation::OpenContext, "a reason"),
@@ -212,10 +212,10 @@ fn each_cause_of_a_failed_open_or_wait_is_explained() {
 fn each_error_has_its_io_kind() {
     use io::ErrorKind as Kind;
     let (operation, command) = (Operation::Arm, CommandNumber::CREATE_QP);
-    let gone = Error::Gone {
+    let gone = Error::ContextClosed {
         device: "rxe0".to_owned(),
     };
-    assert!(gone.is_gone() && !Error::wait(libc::EIO).is_gone());
+    assert!(gone.is_context_closed() && !Error::wait(libc::EIO).is_context_closed());
     let other = Error::OtherNode {
         path: "/dev/x".into(),
         device: "rxe0".to_owned(),

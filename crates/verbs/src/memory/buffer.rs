@@ -122,7 +122,7 @@ impl Buffer {
     /// # Errors
     /// [`PostError`] with the buffer if the range is outside of it, or of 4 GiB or more.
     #[inline]
-    pub fn part(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
+    pub fn slice(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
         Sge::with_buffer(self, range)
     }
 

@@ -96,7 +96,7 @@ impl Registration {
         let uverbs = self.domain.context().uverbs();
         // A thread of the parent may have held the lock at the fork.
         if uverbs.is_in_child() {
-            return Err(uverbs.gone());
+            return Err(uverbs.closed_error());
         }
         // What is stored is what the kernel has done last.
         let _changing = self.changing.lock();

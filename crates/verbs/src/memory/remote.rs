@@ -108,7 +108,7 @@ impl RemoteMemory {
 
     /// A part of it; `None` if the range is outside of it.
     #[must_use]
-    pub fn part(&self, range: impl RangeBounds<u64>) -> Option<Self> {
+    pub fn slice(&self, range: impl RangeBounds<u64>) -> Option<Self> {
         let start = match range.start_bound() {
             Bound::Included(start) => *start,
             Bound::Excluded(before) => before.checked_add(1)?,
@@ -134,14 +134,14 @@ mod tests {
     #[test]
     fn a_part_outside_is_none() {
         let whole = RemoteMemory::new(100, 10, 7).unwrap();
-        assert_eq!(whole.part(..), Some(whole));
-        let part = whole.part(2..=5).unwrap();
+        assert_eq!(whole.slice(..), Some(whole));
+        let part = whole.slice(2..=5).unwrap();
         assert_eq!((part.address(), part.len(), part.key()), (102, 4, 7));
-        assert_eq!(part.part(4..).map(|none| none.is_empty()), Some(true));
-        assert_eq!(part.part(..5), None);
-        assert_eq!(part.part(5..), None);
+        assert_eq!(part.slice(4..).map(|none| none.is_empty()), Some(true));
+        assert_eq!(part.slice(..5), None);
+        assert_eq!(part.slice(5..), None);
         assert_eq!(
-            part.part((Bound::Excluded(u64::MAX), Bound::Unbounded)),
+            part.slice((Bound::Excluded(u64::MAX), Bound::Unbounded)),
             None
         );
     }

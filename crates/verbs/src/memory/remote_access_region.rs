@@ -82,7 +82,7 @@ impl RemoteAccessRegion {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the range is outside of it, or of 4 GiB or more.
-    pub fn part(&self, range: Range<usize>) -> Result<Sge> {
+    pub fn slice(&self, range: Range<usize>) -> Result<Sge> {
         Sge::with_region(self.clone(), range)
     }
 

@@ -40,7 +40,7 @@ enum Part {
     Raw(AbiSge),
 }
 
-const NOT_WITHIN: &str = "the part is outside of the memory, or longer than 4 GiB";
+const NOT_WITHIN: &str = "the slice is outside of the memory, or longer than 4 GiB";
 
 impl Sge {
     #[inline]
@@ -49,7 +49,7 @@ impl Sge {
         range: Range<usize>,
     ) -> Result<Self, PostError<Buffer>> {
         let Some(length) = length_within(&range, buffer.whole_len()) else {
-            let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
+            let error = Error::invalid(Operation::Slice, NOT_WITHIN);
             return Err(PostError::new(error, buffer));
         };
         Ok(Self(Part::Buffer {
@@ -61,7 +61,7 @@ impl Sge {
 
     pub(super) fn with_region(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
         let Some(length) = length_within(&range, memory.len()) else {
-            return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
+            return Err(Error::invalid(Operation::Slice, NOT_WITHIN));
         };
         Ok(Self(Part::Region {
             memory,

@@ -94,13 +94,13 @@ fn an_entry_has_the_address_and_length_of_its_part() {
     let rest = buffer.split_off(8);
     let start = Sge::from(buffer).sge();
     assert_eq!((start.length, start.lkey), (8, FIRST_LOCAL_KEY + 1));
-    let sge = rest.part(2..5).unwrap();
+    let sge = rest.slice(2..5).unwrap();
     assert_eq!((sge.len(), sge.is_empty()), (3, false));
     let entry = sge.sge();
     assert_eq!((entry.address, entry.length), (start.address + 10, 3));
     assert!(sge.is_of(&domain) && sge.is_writable());
     let rest = sge.into_buffer().unwrap();
-    assert!(rest.part(4..4).unwrap().is_empty());
+    assert!(rest.slice(4..4).unwrap().is_empty());
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn an_entry_has_the_address_and_length_of_its_part() {
 fn parts_outside_of_the_memory_are_refused() {
     let (_device, domain) = domain();
     for (range, within) in [(0..8, true), (8..8, true), (0..9, false), (5..4, false)] {
-        let buffer = filled(&domain, 8).part(range.clone());
+        let buffer = filled(&domain, 8).slice(range.clone());
         assert_eq!(buffer.is_ok(), within, "{range:?}");
         let region = domain.expose(8, AccessFlags::LOCAL_WRITE).unwrap();
-        assert_eq!(region.part(range.clone()).is_ok(), within, "{range:?}");
+        assert_eq!(region.slice(range.clone()).is_ok(), within, "{range:?}");
     }
 }
 
@@ -142,8 +142,8 @@ fn a_region_is_described_for_peers_and_can_be_read_and_written() {
     assert_eq!(region.protection_domain(), &domain);
     let remote = region.remote();
     assert_eq!((remote.len(), remote.key()), (24, FIRST_REMOTE_KEY + 1));
-    assert!(!remote.is_empty() && remote.part(..0).unwrap().is_empty());
-    let sge = region.part(8..24).unwrap();
+    assert!(!remote.is_empty() && remote.slice(..0).unwrap().is_empty());
+    let sge = region.slice(8..24).unwrap();
     let entry = sge.sge();
     assert_eq!(entry.address, remote.address() + 8);
     assert_eq!((entry.length, entry.lkey), (16, FIRST_LOCAL_KEY + 1));
@@ -164,14 +164,14 @@ fn a_region_is_described_for_peers_and_can_be_read_and_written() {
 fn a_region_is_writable_with_local_write_access() {
     let (device, domain) = domain();
     let region = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
-    assert!(!region.part(0..8).unwrap().is_writable());
+    assert!(!region.slice(0..8).unwrap().is_writable());
     device.command_bytes();
     region.change_access(AccessFlags::LOCAL_WRITE).unwrap();
     assert_ne!(device.command_bytes(), 0);
     assert_eq!(region.access(), AccessFlags::LOCAL_WRITE);
-    assert!(region.part(0..8).unwrap().is_writable());
+    assert!(region.slice(0..8).unwrap().is_writable());
     let other = device.open().create_protection_domain().unwrap();
-    assert!(!region.part(0..8).unwrap().is_of(&other));
+    assert!(!region.slice(0..8).unwrap().is_of(&other));
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub(super) fn poll_while_closing(
             let mut read = 0;
             // The last poll begins after the context was closed.
             loop {
-                let is_closed = ring_memory.uverbs.is_gone();
+                let is_closed = ring_memory.uverbs.is_unusable();
                 while let Some(completion) = ring.pop() {
                     assert!(
                         is_written(&completion) || completion.id == 0,

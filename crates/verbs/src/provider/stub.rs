@@ -407,7 +407,7 @@ impl CompletionRing for Ring {
     fn arm(&mut self) -> bool {
         let channel = self.0.state().taken_when_armed.take();
         if let Some(channel) = channel {
-            assert_eq!(channel.take(), Ok(None));
+            assert_eq!(channel.try_next(), Ok(None));
         }
         false
     }

@@ -81,7 +81,7 @@ pub struct QpOptions {
     qp_type: QpType,
     caps: QpCaps,
     signal_all: bool,
-    waitable: bool,
+    with_completion_channels: bool,
     protection_domain: Option<ProtectionDomain>,
     send_cq: Option<CompletionQueue>,
     recv_cq: Option<CompletionQueue>,
@@ -101,7 +101,7 @@ impl QpOptions {
             qp_type,
             caps: QpCaps::default(),
             signal_all: false,
-            waitable: false,
+            with_completion_channels: false,
             protection_domain: None,
             send_cq: None,
             recv_cq: None,
@@ -139,9 +139,9 @@ impl QpOptions {
     /// [`CompletionQueue::next`] can wait.
     #[must_use]
     #[doc(alias = "ibv_comp_channel")]
-    pub fn waitable(self) -> Self {
+    pub fn with_completion_channels(self) -> Self {
         Self {
-            waitable: true,
+            with_completion_channels: true,
             ..self
         }
     }
@@ -202,7 +202,7 @@ impl QpOptions {
         self.check(context)
             .map_err(|reason| Error::invalid(operation, reason))?;
         if context.is_in_child() {
-            return Err(context.gone());
+            return Err(context.closed_error());
         }
         let parts = self.parts(context)?;
         let tokens = [
@@ -277,7 +277,7 @@ impl QpOptions {
 
     fn own_queue(&self, context: &Context, entries: u32) -> Result<CompletionQueue> {
         let options = CompletionQueue::options(entries);
-        if self.waitable {
+        if self.with_completion_channels {
             let channel = context.create_completion_channel()?;
             options.channel(&channel).create(context)
         } else {

@@ -9,8 +9,8 @@ use zerocopy::FromZeros;
 use super::{QpCaps, QueuePair};
 use crate::completion_queue::CompletionQueue;
 use crate::error::Error;
+use crate::fork_detector::tests::child_ends_while_locked;
 use crate::memory::{Buffer, RemoteMemory, SgList};
-use crate::process_mark::tests::child_ends_while_locked;
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::request::{SendOperation, SendRequest};
 use crate::shared_receive_queue::SrqOptions;
@@ -94,13 +94,13 @@ fn a_move_to_the_error_state_that_is_refused_changes_nothing() {
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
     let refused = |error| {
         device.refuse(true);
-        assert_eq!(queue_pair.fail().is_err(), error);
+        assert_eq!(queue_pair.move_to_error().is_err(), error);
         device.refuse(false);
     };
     refused(true);
     assert!(!queue_pair.is_broken());
     queue_pair.post_send(send(&queue_pair)).unwrap();
-    queue_pair.fail().unwrap();
+    queue_pair.move_to_error().unwrap();
     assert!(queue_pair.is_broken());
     refused(true);
     assert!(queue_pair.is_broken());
@@ -179,7 +179,7 @@ fn a_reset_that_is_refused_changes_nothing() {
     device.command_bytes();
     queue_pair.post_send(request).unwrap();
     assert_eq!(device.command_bytes(), 2 * doorbell);
-    queue_pair.fail().unwrap();
+    queue_pair.move_to_error().unwrap();
     refused();
     assert!(queue_pair.is_broken());
 }
@@ -238,7 +238,7 @@ fn a_request_that_was_checked_before_a_reset_is_refused_after_it() {
     to(&queue_pair, QpState::RESET);
     let refused = queue_pair.sends.reserve_after_check();
     assert_eq!(refused, Err("the queue pair was reset meanwhile"));
-    queue_pair.fail().unwrap();
+    queue_pair.move_to_error().unwrap();
     let refused = queue_pair.sends.reserve_after_check();
     assert_eq!(refused, Err("the queue pair is in the error state"));
 }
@@ -263,7 +263,7 @@ fn a_child_waits_for_no_thread_that_posts() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
     let receives = queue_pair.receives.as_ref().unwrap();
-    let fail = || assert!(queue_pair.fail().unwrap_err().is_gone());
+    let fail = || assert!(queue_pair.move_to_error().unwrap_err().is_context_closed());
     assert!(child_ends_while_locked(|| receives.lock(), fail));
 }
 
@@ -564,7 +564,7 @@ fn queue_pairs_without_receive_requests_leave_no_places_behind() {
     for _ in 0..10 {
         drop(options.create(queue_pair.context()).unwrap());
     }
-    let places = [(); 2].map(|()| queue.reserve_index().unwrap().place());
+    let places = [(); 2].map(|()| queue.reserve_index().unwrap().slot());
     assert!(places.iter().all(|place| *place <= 2), "{places:?}");
 }
 

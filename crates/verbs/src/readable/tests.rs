@@ -49,11 +49,11 @@ fn a_wait_ends_with_a_record_or_at_its_deadline() {
 fn a_wait_ends_when_the_context_is_closed() {
     let (context, readable, _far) = readable();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| while readable.wait(None).unwrap() && !context.is_gone() {});
+        let waiter = scope.spawn(|| while readable.wait(None).unwrap() && !context.is_closed() {});
         context.close();
         waiter.join().unwrap();
     });
-    assert!(context.is_gone());
+    assert!(context.is_closed());
     assert_eq!(readable.wait(Some(Instant::now())), Ok(true));
     let closed = Readable::new(&context, file().0);
     assert_eq!(closed.wait(None), Ok(true));
@@ -67,8 +67,8 @@ fn a_failing_descriptor_closes_the_context() {
     file.with(|mut file| file.write_all(b"x").unwrap());
     let readable = Readable::new(&context, file);
     drop(far);
-    assert_eq!(readable.read::<u64>(), Err(context.gone()));
-    assert!(context.is_gone());
+    assert_eq!(readable.read::<u64>(), Err(context.closed_error()));
+    assert!(context.is_closed());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_closed_file_is_not_read() {
     let (file, mut far) = file();
     let readable = Readable::new(&context, Arc::clone(&file));
     file.close(|_| ());
-    assert_eq!(readable.read::<u64>(), Err(context.gone()));
+    assert_eq!(readable.read::<u64>(), Err(context.closed_error()));
     assert_eq!(far.read(&mut [0]).unwrap(), 0);
 }
 

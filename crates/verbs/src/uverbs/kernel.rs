@@ -22,14 +22,14 @@ use super::frame::frame;
 use super::{Call, UverbsFile};
 use crate::error::{Error, Result};
 use crate::gid_table::{GidEntry, GidTable};
-use crate::removal::Node;
+use crate::removal::DeviceNode;
 
 /// An open file of `/dev/infiniband/uverbsN`.
 #[derive(Debug)]
 pub(crate) struct KernelFile {
     file: File,
     device: String,
-    node: Node,
+    node: DeviceNode,
 }
 
 impl KernelFile {
@@ -38,7 +38,7 @@ impl KernelFile {
     pub(crate) fn open(device: &str, path: &Path, number: u64) -> Result<Self> {
         // First: if another device gets the number meanwhile, the one that is opened counts as
         // removed. The other way round, its removal would be missed.
-        let node = Node::with_number(number);
+        let node = DeviceNode::with_number(number);
         // std opens every file O_CLOEXEC.
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|error| Error::open(path, &error))?;
@@ -56,7 +56,7 @@ impl KernelFile {
         })
     }
 
-    pub(super) fn verbs_node(&self) -> Node {
+    pub(super) fn verbs_node(&self) -> DeviceNode {
         self.node
     }
 }
@@ -149,7 +149,7 @@ impl KernelFile {
             file,
             device: "test0".to_owned(),
             // An existing device number: that of /dev/null.
-            node: Node::with_number(libc::makedev(1, 3)),
+            node: DeviceNode::with_number(libc::makedev(1, 3)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Deref;
 
 use super::{Call, KernelFile, UverbsFile};
-use crate::removal::Node;
+use crate::removal::DeviceNode;
 
 /// The open verbs node of a context.
 #[derive(Debug)]
@@ -43,10 +43,10 @@ impl OpenFile {
     }
 
     /// The node; `None` for a simulated one.
-    pub(super) fn node(&self) -> Option<Node> {
+    pub(super) fn node(&self) -> Option<DeviceNode> {
         match self {
             Self::Kernel(file) => Some(file.verbs_node()),
-            Self::Other(file) => file.node().map(Node::with_number),
+            Self::Other(file) => file.node().map(DeviceNode::with_number),
         }
     }
 

@@ -12,9 +12,9 @@ use super::{AnyWorkQueue, QpStatus};
 use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
+use crate::fork_detector::ForkDetector;
 use crate::memory::SgList;
 use crate::operation::Operation;
-use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{ReceiveRing, ReceiveRings};
 use crate::request_id::{QueueIndex, RequestId};
@@ -25,8 +25,8 @@ pub(crate) struct ReceiveQueue {
     parts: ReceiveParts,
     max_sges: usize,
     /// The number of its domain if it takes memory, otherwise 0.
-    plain_domain: usize,
-    mark: ProcessMark,
+    fast_path_domain: usize,
+    fork_detector: ForkDetector,
     state: Mutex<State>,
 }
 
@@ -61,8 +61,8 @@ impl ReceiveQueue {
         let max_sges = parts.max_sges.min(ring.max_sges()).min(MAX_SGES) as usize;
         let queue = Self {
             max_sges,
-            plain_domain: if max_sges > 0 { parts.domain.id() } else { 0 },
-            mark: parts.domain.context().uverbs().mark(),
+            fast_path_domain: if max_sges > 0 { parts.domain.id() } else { 0 },
+            fork_detector: parts.domain.context().uverbs().fork_detector(),
             parts,
             state: Mutex::new(State {
                 ring,
@@ -85,7 +85,7 @@ impl ReceiveQueue {
     /// Posts a request without memory: for an empty message, or the immediate data of a write.
     #[inline(never)]
     fn post_empty(&self) -> Result<Number, Box<PostError<SgList>>> {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             return self.refused_in_child(SgList::NONE);
         }
         let mut state = self.state.lock();
@@ -98,11 +98,11 @@ impl ReceiveQueue {
     /// Posts memory, and returns the request's number.
     #[inline(never)]
     fn post_one(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
-        self.post_plain(sg_list, |this, state, sg_list| {
+        self.post_fast_path(sg_list, |this, state, sg_list| {
             if sg_list.is_none() {
                 this.post_empty()
             } else {
-                this.post_after_lookup(state, sg_list)
+                this.post_after_refresh(state, sg_list)
             }
         })
     }
@@ -111,7 +111,7 @@ impl ReceiveQueue {
     /// by `otherwise` if not. Calls nothing else, so that few registers are saved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn post_plain(
+    fn post_fast_path(
         &self,
         sg_list: SgList,
         otherwise: impl FnOnce(
@@ -120,7 +120,7 @@ impl ReceiveQueue {
             SgList,
         ) -> Result<Number, Box<PostError<SgList>>>,
     ) -> Result<Number, Box<PostError<SgList>>> {
-        if !self.is_plain(&sg_list) || !self.mark.is_here() {
+        if !self.is_fast_path(&sg_list) || !self.fork_detector.is_same_process() {
             return otherwise(self, None, sg_list);
         }
         let Some(mut state) = self.state.try_lock() else {
@@ -146,7 +146,7 @@ impl ReceiveQueue {
     /// Posts a request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
-    fn post_after_lookup(
+    fn post_after_refresh(
         &self,
         state: Option<MutexGuard<'_, State>>,
         sg_list: SgList,
@@ -157,7 +157,7 @@ impl ReceiveQueue {
         let State { ring, posted } = &mut *state;
         posted.has_room(1, || ring.room(1));
         drop(state);
-        self.post_plain(sg_list, |this, state, sg_list| {
+        self.post_fast_path(sg_list, |this, state, sg_list| {
             drop(state);
             this.post_any(sg_list)
         })
@@ -165,9 +165,9 @@ impl ReceiveQueue {
 
     /// Whether its only entry is a part of a buffer and valid.
     #[inline]
-    fn is_plain(&self, sg_list: &SgList) -> bool {
+    fn is_fast_path(&self, sg_list: &SgList) -> bool {
         sg_list.as_buffer().is_some_and(|sge| {
-            sge.domain_id() == self.plain_domain && u64::from(sge.len()) <= MAX_MESSAGE
+            sge.domain_id() == self.fast_path_domain && u64::from(sge.len()) <= MAX_MESSAGE
         })
     }
 
@@ -177,7 +177,7 @@ impl ReceiveQueue {
     /// Why it is invalid.
     #[inline]
     fn check(&self, sg_list: &SgList) -> Result<(), &'static str> {
-        if sg_list.is_none() || self.is_plain(sg_list) {
+        if sg_list.is_none() || self.is_fast_path(sg_list) {
             return Ok(());
         }
         check_writable(&self.parts.domain, self.max_sges, sg_list)
@@ -189,7 +189,7 @@ impl ReceiveQueue {
         if let Err(reason) = self.check(&sg_list) {
             return refused(reason, sg_list);
         }
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             return self.refused_in_child(sg_list);
         }
         let mut state = self.state.lock();
@@ -205,8 +205,8 @@ impl ReceiveQueue {
         for sg_list in &*memory {
             self.check(sg_list).map_err(invalid)?;
         }
-        if !self.mark.is_here() {
-            return Err(self.parts.domain.context().gone());
+        if !self.fork_detector.is_same_process() {
+            return Err(self.parts.domain.context().closed_error());
         }
         let mut state = self.state.lock();
         let first = state.posted.next();
@@ -225,7 +225,7 @@ impl ReceiveQueue {
 
     /// How many requests were not reported as complete.
     pub(crate) fn outstanding(&self) -> u32 {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             return 0;
         }
         self.state.lock().posted.len()
@@ -233,7 +233,7 @@ impl ReceiveQueue {
 
     #[cold]
     fn refused_in_child(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
-        let gone = self.parts.domain.context().gone();
+        let gone = self.parts.domain.context().closed_error();
         Err(Box::new(PostError::new(gone, sg_list)))
     }
 

@@ -16,9 +16,9 @@ use super::{AnyWorkQueue, QpStatus};
 use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
+use crate::fork_detector::ForkDetector;
 use crate::memory::SgList;
 use crate::operation::Operation;
-use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{SendRing, SendRings, SendSlot, SlotOptions, SlotPayload};
 use crate::queue_pair::from_query;
@@ -45,7 +45,7 @@ pub(super) type Number = u64;
 pub(crate) struct SendQueue {
     parts: SendParts,
     rules: Rules,
-    mark: ProcessMark,
+    fork_detector: ForkDetector,
     capacity: u32,
     /// Whether only its own completion shows that a request is complete.
     individually: bool,
@@ -102,7 +102,7 @@ impl SendQueue {
         };
         let queue = Self {
             rules: Rules::of(&parts),
-            mark: parts.domain.context().uverbs().mark(),
+            fork_detector: parts.domain.context().uverbs().fork_detector(),
             parts,
             capacity,
             individually,
@@ -143,7 +143,7 @@ impl SendQueue {
     /// Adds one request without inline data to the queue, and returns its number.
     #[inline(never)]
     fn queue_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, NotQueued<'a>> {
-        self.queue_plain(request, Self::queue_after_lookup)
+        self.queue_fast_path(request, Self::queue_after_refresh)
     }
 
     /// Adds one request with inline data to the queue, and returns its number.
@@ -159,7 +159,7 @@ impl SendQueue {
     /// Posts one request without inline data, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        self.posted(self.queue_plain(request, Self::queue_after_lookup))
+        self.posted(self.queue_fast_path(request, Self::queue_after_refresh))
     }
 
     /// Adds a request if it is a signalled SEND of a part of a buffer and there is known to be
@@ -167,7 +167,7 @@ impl SendQueue {
     /// saved.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    fn queue_plain<'a>(
+    fn queue_fast_path<'a>(
         &self,
         request: SendRequest<'a>,
         otherwise: impl FnOnce(
@@ -176,7 +176,7 @@ impl SendQueue {
             SendRequest<'a>,
         ) -> Result<Number, NotQueued<'a>>,
     ) -> Result<Number, NotQueued<'a>> {
-        if !self.rules.is_plain(&request) || !self.mark.is_here() {
+        if !self.rules.is_fast_path(&request) || !self.fork_detector.is_same_process() {
             return otherwise(self, None, request);
         }
         let Some(mut state) = self.state.try_lock() else {
@@ -230,7 +230,9 @@ impl SendQueue {
         request: SendRequest<'a>,
         bytes: &'a [u8],
     ) -> Result<Number, NotQueued<'a>> {
-        if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
+        if !self.rules.is_inline(&self.parts, &request, bytes)
+            || !self.fork_detector.is_same_process()
+        {
             return self.queue_any(request);
         }
         let Some(mut state) = self.state.try_lock() else {
@@ -268,7 +270,7 @@ impl SendQueue {
     /// Adds one request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
-    fn queue_after_lookup<'a>(
+    fn queue_after_refresh<'a>(
         &self,
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
@@ -279,7 +281,7 @@ impl SendQueue {
         let State { ring, posted, .. } = &mut *state;
         posted.has_room(1, || ring.room(1));
         drop(state);
-        self.queue_plain(request, |this, state, request| {
+        self.queue_fast_path(request, |this, state, request| {
             drop(state);
             this.queue_any(request)
         })
@@ -335,8 +337,8 @@ impl SendQueue {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
     pub(crate) fn ring_doorbell_of(&self, number: u32) -> Result<()> {
-        if !self.mark.is_here() {
-            return Err(self.parts.domain.context().gone());
+        if !self.fork_detector.is_same_process() {
+            return Err(self.parts.domain.context().closed_error());
         }
         let uverbs = self.parts.domain.context().uverbs();
         match uverbs.try_doorbell(self.parts.handle) {
@@ -402,8 +404,8 @@ impl SendQueue {
         if let Err(reason) = self.rules.check(&self.parts, request) {
             return Err(invalid(reason));
         }
-        if !self.mark.is_here() {
-            return Err(self.parts.domain.context().gone());
+        if !self.fork_detector.is_same_process() {
+            return Err(self.parts.domain.context().closed_error());
         }
         if !self.parts.qp_status.is_ready() {
             self.first_doorbell()?;
@@ -546,7 +548,7 @@ impl SendQueue {
 
     /// How many requests will be reported as complete, but were not yet.
     pub(crate) fn outstanding(&self) -> u32 {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             return 0;
         }
         let state = self.state.lock();

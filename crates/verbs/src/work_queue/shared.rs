@@ -8,12 +8,12 @@ use rdmacm_abi::uverbs::WorkCompletion;
 use super::entries::{Entries, MAX_SGES, check_writable};
 use super::receive::{QUEUE_FULL, refused};
 use super::receive_slots::ReceiveSlots;
-use super::{Reported, WorkQueue, gone};
+use super::{Reported, WorkQueue, device_removed};
 use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::CqCredits;
 use crate::error::PostError;
+use crate::fork_detector::ForkDetector;
 use crate::memory::SgList;
-use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{ReceiveRing, ReceiveRings};
 use crate::request_id::{QueueIndex, RequestId};
@@ -33,13 +33,13 @@ struct Created {
     capacity: usize,
     max_sges: usize,
     domain: ProtectionDomain,
-    mark: ProcessMark,
+    fork_detector: ForkDetector,
     state: Mutex<State>,
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        if !self.mark.is_here() {
+        if !self.fork_detector.is_same_process() {
             // A thread of the parent may have been amid a change.
             let State { slots, failed, .. } = self.state.get_mut();
             std::mem::forget(std::mem::take(slots));
@@ -69,7 +69,7 @@ impl SharedReceiveRing {
             token,
             capacity,
             max_sges: max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
-            mark: domain.context().uverbs().mark(),
+            fork_detector: domain.context().uverbs().fork_detector(),
             domain,
             state: Mutex::new(State {
                 ring,
@@ -96,8 +96,8 @@ impl SharedReceiveRing {
         if let Err(reason) = check_writable(domain, self.0.max_sges, &sg_list) {
             return refused(reason, sg_list);
         }
-        if !self.0.mark.is_here() {
-            let gone = domain.context().gone();
+        if !self.0.fork_detector.is_same_process() {
+            let gone = domain.context().closed_error();
             return Err(Box::new(PostError::new(gone, sg_list)));
         }
         let mut state = self.0.state.lock();
@@ -120,7 +120,10 @@ impl SharedReceiveRing {
 
     /// What its lock guards; `None` in a forked child, as of a completion queue.
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        self.0.mark.is_here().then(|| self.0.state.lock())
+        self.0
+            .fork_detector
+            .is_same_process()
+            .then(|| self.0.state.lock())
     }
 
     /// The memory of all requests, after the kernel has destroyed the queue.
@@ -169,7 +172,7 @@ impl WorkQueue for SharedReceiveRing {
         let Some((number, sg_list)) = state.failed.pop() else {
             return Reported::Nothing;
         };
-        let completion = self.completion(number, sg_list, &gone(0));
+        let completion = self.completion(number, sg_list, &device_removed(0));
         if state.failed.is_empty() {
             Reported::One(completion)
         } else {
@@ -202,7 +205,7 @@ mod tests {
     use rdmacm_core::QpType;
 
     use super::*;
-    use crate::process_mark::tests::child_ends_while_locked;
+    use crate::fork_detector::tests::child_ends_while_locked;
     use crate::provider::stub::Stub;
     use crate::queue_pair::QueuePair;
     use crate::shared_receive_queue::SrqOptions;
@@ -222,8 +225,8 @@ mod tests {
             || ring.0.state.lock(),
             || {
                 let refused = shared.post_receive(SgList::NONE).unwrap_err();
-                assert!(refused.error.is_gone());
-                assert!(queue.poll().unwrap_err().is_gone());
+                assert!(refused.error.is_context_closed());
+                assert!(queue.poll().unwrap_err().is_context_closed());
                 assert!(queue_pair.destroy().is_empty());
                 drop((queue, shared, options, domain, context));
             },

@@ -298,7 +298,7 @@ fn entries_of_flushed_requests_are_released_with_the_queue_pair() {
 fn empty_entries_are_skipped_but_counted() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
-    let empty = || memory(&queue_pair).part(3..3).unwrap();
+    let empty = || memory(&queue_pair).slice(3..3).unwrap();
     let sg_list: SgList = vec![empty(), empty(), empty()].into();
     let refused = queue_pair.post_receive(sg_list).unwrap_err();
     assert!(

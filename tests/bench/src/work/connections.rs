@@ -109,7 +109,9 @@ impl QueuePairs {
             max_recv_wr: REQUESTS,
             ..QpCaps::default()
         });
-        Ok(options.waitable().create(domain.context())?)
+        Ok(options
+            .with_completion_channels()
+            .create(domain.context())?)
     }
 }
 

@@ -68,7 +68,9 @@ fn connect(target: Target) -> anyhow::Result<CmConnection<QueuePair>> {
     Ok(connector.connect_with(|id: &IdHandle| {
         let device = id.addresses()?.device.ok_or(std::io::ErrorKind::NotFound)?;
         let context = Context::open_by_id(device)?;
-        let options = QueuePair::options(QpType::RC).caps(CAPS).waitable();
+        let options = QueuePair::options(QpType::RC)
+            .caps(CAPS)
+            .with_completion_channels();
         Ok(options.create(&context)?)
     })?)
 }

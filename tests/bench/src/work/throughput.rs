@@ -54,7 +54,7 @@ fn transfer(
     let reply = connection.receive()?.context("no reply")?;
     let remote = RemoteMemory::from_bytes(&reply).context("the peer's memory")?;
     let remote = remote
-        .part(..size as u64)
+        .slice(..size as u64)
         .context("the peer's memory is short")?;
     let buffers = (0..DEPTH).map(|_| connection.allocate(size));
     let mut buffers = buffers.collect::<Result<Vec<Buffer>, _>>()?;

@@ -71,7 +71,7 @@ impl<I> Table<I> {
     fn fill(&mut self, mut free: usize) {
         let mut place = self.next(free);
         while let Some(Some(registration)) = self.slots.get(place) {
-            let ideal = self.place(registration.token);
+            let ideal = self.home_slot(registration.token);
             if self.distance(ideal, place) >= self.distance(free, place) {
                 self.slots.swap(free, place);
                 free = place;
@@ -86,7 +86,7 @@ impl<I> Table<I> {
 
     /// Where the token is. There is always a free slot, which ends the search.
     fn find(&self, token: Token) -> Option<usize> {
-        let mut place = self.place(token);
+        let mut place = self.home_slot(token);
         while let Some(registration) = self.slots.get(place)? {
             if registration.token == token {
                 return Some(place);
@@ -98,7 +98,7 @@ impl<I> Table<I> {
 
     /// Stores a registration; there is a free slot.
     fn put(&mut self, registration: Registration<I>) {
-        let mut place = self.place(registration.token);
+        let mut place = self.home_slot(registration.token);
         while let Some(slot) = self.slots.get(place) {
             match slot {
                 Some(other) if other.token != registration.token => place = self.next(place),
@@ -126,7 +126,7 @@ impl<I> Table<I> {
     }
 
     /// The place that a token should have: the uppermost bits of the product.
-    fn place(&self, token: Token) -> usize {
+    fn home_slot(&self, token: Token) -> usize {
         let product = token.uid().wrapping_mul(SPREAD);
         #[expect(
             clippy::cast_possible_truncation,
@@ -165,7 +165,7 @@ mod tests {
     fn longest_search<I>(table: &Table<I>) -> usize {
         let slots = table.slots.iter().enumerate();
         let taken = slots.filter_map(|(place, slot)| Some((place, slot.as_ref()?)));
-        let steps = taken.map(|(place, one)| 1 + table.distance(table.place(one.token), place));
+        let steps = taken.map(|(place, one)| 1 + table.distance(table.home_slot(one.token), place));
         steps.max().unwrap_or_default()
     }
 

@@ -7,7 +7,7 @@ use parking_lot::MutexGuard;
 use rdmacm_verbs::{Completion, Error, Result, SgList, WorkId};
 
 use super::MessageQueuePair;
-use crate::data::{Failure, Side};
+use crate::data::{CqKind, Failure};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::deferred::Deferred;
 use crate::messages::state::{Arrival, State};
@@ -46,10 +46,13 @@ impl MessageQueuePair {
         let mut state = self.state();
         // Two threads may have waited.
         let spare = state.spare_thread.replace(thread);
-        let waiter = state.waiters.remove(Interest::Arrival, key);
+        let waiter = state.waiters.remove(Interest::ReceiveReady, key);
         // Of several messages, this thread was woken for all.
         let is_more = state.arrived.len() > 1;
-        let next = state.waiters.first(Interest::Arrival).filter(|_| is_more);
+        let next = state
+            .waiters
+            .first(Interest::ReceiveReady)
+            .filter(|_| is_more);
         let next = next.cloned();
         let arrival = self.next_arrival_in(state);
         drop(waiter);
@@ -96,7 +99,7 @@ impl MessageQueuePair {
         let mut deferred = Deferred::default();
         let mut state = self.state();
         let mut taken = take(&mut state);
-        while taken.is_none() && self.complete_one(Side::Receives, &mut state, &mut deferred) {
+        while taken.is_none() && self.complete_one(CqKind::Receives, &mut state, &mut deferred) {
             taken = take(&mut state);
         }
         drop(state);
@@ -109,7 +112,7 @@ impl MessageQueuePair {
         let mut deferred = Deferred::default();
         let mut state = self.state();
         let mut succeeded = state.take_success(work);
-        while succeeded.is_none() && self.complete_one(Side::Sends, &mut state, &mut deferred) {
+        while succeeded.is_none() && self.complete_one(CqKind::Sends, &mut state, &mut deferred) {
             succeeded = state.take_success(work);
         }
         drop(state);
@@ -180,7 +183,7 @@ impl MessageQueuePair {
     #[inline]
     pub(in crate::messages) fn watch_arrivals(&self) -> impl Fn() -> bool {
         let (arrived, receives) = (&self.has_arrivals, self.receives.watch());
-        move || arrived.load(Ordering::Relaxed) || receives.has_come()
+        move || arrived.load(Ordering::Relaxed) || receives.may_have_completions()
     }
 
     /// Whether there is a message or the end of the connection to poll for, most of the time.
@@ -190,18 +193,18 @@ impl MessageQueuePair {
     }
 
     fn complete_all(&self, state: &mut State, deferred: &mut Deferred) {
-        self.complete(Side::Sends, state, deferred);
-        self.complete(Side::Receives, state, deferred);
+        self.complete(CqKind::Sends, state, deferred);
+        self.complete(CqKind::Receives, state, deferred);
         if state.failure().is_some() {
             // The reason, if what was polled are consequences.
-            self.complete(Side::Sends, state, deferred);
+            self.complete(CqKind::Sends, state, deferred);
         }
     }
 
     /// Handles what has completed in one of the queues.
-    fn complete(&self, side: Side, state: &mut State, deferred: &mut Deferred) {
+    fn complete(&self, side: CqKind, state: &mut State, deferred: &mut Deferred) {
         // Without requests there is nothing to poll for, unless siw completes one twice.
-        while side == Side::Receives || !state.is_idle() || state.failure().is_some() {
+        while side == CqKind::Receives || !state.is_idle() || state.failure().is_some() {
             if !self.complete_one(side, state, deferred) {
                 return;
             }
@@ -212,25 +215,25 @@ impl MessageQueuePair {
     /// flushes all that follow. If the device is gone, the poll after the last one says so.
     #[inline]
     fn is_receiving_over(&self, state: &State) -> bool {
-        state.has_receive_failed() && !self.device.context().is_gone()
+        state.has_receive_failed() && !self.device.context().is_closed()
     }
 
     /// Handles one completion. Returns whether there may be more.
     #[inline]
     pub(super) fn complete_one(
         &self,
-        side: Side,
+        side: CqKind,
         state: &mut State,
         deferred: &mut Deferred,
     ) -> bool {
-        if side == Side::Receives && self.is_receiving_over(state) {
+        if side == CqKind::Receives && self.is_receiving_over(state) {
             return false;
         }
         match self.queue(side).poll() {
             Ok(Some(mut completion)) => {
                 match side {
-                    Side::Sends => state.complete_request(&mut completion, deferred),
-                    Side::Receives => {
+                    CqKind::Sends => state.complete_request(&mut completion, deferred),
+                    CqKind::Receives => {
                         self.receive_requests.completed();
                         // First: a waker that is cloned may panic.
                         self.has_arrivals.store(true, Ordering::Relaxed);

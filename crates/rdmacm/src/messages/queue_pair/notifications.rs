@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use parking_lot::MutexGuard;
 
 use super::MessageQueuePair;
-use crate::data::{Failure, Side};
+use crate::data::{CqKind, Failure};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::deferred::Deferred;
 use crate::messages::state::{Armed, State};
@@ -41,14 +41,14 @@ impl MessageQueuePair {
     }
 
     /// A completion queue has notified.
-    pub(in crate::messages) fn notified(&self, side: Side) {
+    pub(in crate::messages) fn notified(&self, side: CqKind) {
         let mut state = self.state();
         self.set_armed(&mut state, side, false);
         if state.waiters.is_empty() {
             // Whoever comes polls.
             return;
         }
-        if side == Side::Receives {
+        if side == CqKind::Receives {
             if let Some(waker) = state.waiters.only_arrival().cloned() {
                 // It polls, and arms again if it waits again.
                 drop(state);
@@ -59,7 +59,7 @@ impl MessageQueuePair {
     }
 
     /// Handles completions, and wakes the waiters concerned.
-    fn notify(&self, side: Side, mut state: MutexGuard<'_, State>) {
+    fn notify(&self, side: CqKind, mut state: MutexGuard<'_, State>) {
         let mut deferred = Deferred::default();
         let waiters = state.waiters.len();
         // A single waiter handles the rest itself, and arms again if it waits again.
@@ -80,10 +80,10 @@ impl MessageQueuePair {
         loop {
             let was_any_posted = self.receive_requests.is_any_posted();
             let wanted = state.notifications(was_any_posted);
-            let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
-            let receives = wanted.receives && self.set_armed(&mut state, Side::Receives, true);
+            let sends = wanted.sends && self.set_armed(&mut state, CqKind::Sends, true);
+            let receives = wanted.receives && self.set_armed(&mut state, CqKind::Receives, true);
             drop(state);
-            for (side, arms) in [(Side::Sends, sends), (Side::Receives, receives)] {
+            for (side, arms) in [(CqKind::Sends, sends), (CqKind::Receives, receives)] {
                 if arms {
                     self.arm_queue(side);
                 }
@@ -103,18 +103,18 @@ impl MessageQueuePair {
         }
     }
 
-    fn arm_queue(&self, side: Side) {
+    fn arm_queue(&self, side: CqKind) {
         if let Err(error) = self.queue(side).arm(false) {
             self.fail(Failure::Device(error));
         }
     }
 
     /// Whether that is a change.
-    pub(super) fn set_armed(&self, state: &mut State, side: Side, is_armed: bool) -> bool {
+    pub(super) fn set_armed(&self, state: &mut State, side: CqKind, is_armed: bool) -> bool {
         let Armed { sends, receives } = &mut state.armed;
         let armed = match side {
-            Side::Sends => sends,
-            Side::Receives => receives,
+            CqKind::Sends => sends,
+            CqKind::Receives => receives,
         };
         let is_change = *armed != is_armed;
         *armed = is_armed;
@@ -144,12 +144,14 @@ impl MessageQueuePair {
         }
         let spare = state.spare_thread.take();
         let thread = spare.unwrap_or_else(|| event_loop.waiting_thread());
-        let replaced = state.waiters.add(Interest::Arrival, key, thread.waker());
-        let arms = self.set_armed(&mut state, Side::Receives, true);
+        let replaced = state
+            .waiters
+            .add(Interest::ReceiveReady, key, thread.waker());
+        let arms = self.set_armed(&mut state, CqKind::Receives, true);
         drop(state);
         drop(replaced);
         if arms {
-            self.arm_queue(Side::Receives);
+            self.arm_queue(CqKind::Receives);
         }
         let have_come = arms && self.receives.has_completions();
         if have_come {
@@ -174,8 +176,8 @@ impl MessageQueuePair {
         let mut state = self.state();
         let waiter = state.waiters.remove(interest, key);
         let is_ready = match interest {
-            Interest::Arrival => !state.arrived.is_empty(),
-            Interest::Room => state.has_room(),
+            Interest::ReceiveReady => !state.arrived.is_empty(),
+            Interest::SendReady => state.has_room(),
             Interest::Flushed(_) | Interest::Completion(_) | Interest::Closed => false,
         };
         let next = state.waiters.first(interest).filter(|_| is_ready).cloned();

@@ -53,7 +53,7 @@ impl Memory {
             return Ok(SgList::NONE);
         };
         let length = gather(slices, &mut buffer);
-        match buffer.part(0..length) {
+        match buffer.slice(0..length) {
             Ok(sge) => Ok(sge.into()),
             Err(PostError { error, returned }) => {
                 let returned = returned.into();

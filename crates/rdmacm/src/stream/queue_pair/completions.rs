@@ -2,10 +2,12 @@
 
 use rdmacm_core::QueuePair as _;
 use rdmacm_rsocket::{Control, Message, ProtocolError, Received, Transport};
-use rdmacm_verbs::{Completion, CompletionError, CompletionQueue, Done, Error, SgList, WcOpcode};
+use rdmacm_verbs::{
+    Completion, CompletionError, CompletionInfo, CompletionQueue, Error, SgList, WcOpcode,
+};
 
 use super::{MESSAGE_SIZE, StreamQueuePair};
-use crate::data::{Failure, Side};
+use crate::data::{CqKind, Failure};
 use crate::stream::failure::StreamFailure;
 use crate::stream::options::SPARE_RECEIVES;
 use crate::stream::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
@@ -149,7 +151,7 @@ impl StreamQueuePair {
     /// Whether a receive request has failed. If the device is gone, the poll after the last one
     /// says so.
     fn receives_no_more(&self, receive: &ReceiveState) -> bool {
-        receive.has_request_failed && !self.device.context().is_gone()
+        receive.has_request_failed && !self.device.context().is_closed()
     }
 
     /// Returns whether the stream has failed. It has not if a request has completed twice: there may
@@ -346,7 +348,7 @@ impl StreamQueuePair {
         }
         self.poll_sends(send, wakers);
         if send.may_send && !send.has_room_for_update(requests) {
-            let _ = self.arm(Side::Sends, wakers);
+            let _ = self.arm(CqKind::Sends, wakers);
             self.poll_sends(send, wakers);
         }
         send.has_room_for_update(requests)
@@ -412,7 +414,7 @@ impl StreamQueuePair {
 }
 
 /// The message of a completed receive request, and its memory.
-fn word(transport: Transport, done: Done, sg_list: SgList) -> (Option<u32>, SgList) {
+fn word(transport: Transport, done: CompletionInfo, sg_list: SgList) -> (Option<u32>, SgList) {
     match transport {
         Transport::Immediate => {
             let is_write = done.opcode == WcOpcode::RECV_RDMA_WITH_IMM;

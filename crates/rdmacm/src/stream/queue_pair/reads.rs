@@ -13,8 +13,8 @@ use crate::stream::status::{StreamInterest, Wakers};
 impl StreamQueuePair {
     /// Whether a read would return nothing, of a caller that perhaps has looked for completions
     /// just now. It costs less than the read.
-    pub(in crate::stream) fn has_nothing_to_read(&self, has_looked: bool) -> bool {
-        let may_have_come = !has_looked && self.has_completions(StreamInterest::Readable);
+    pub(in crate::stream) fn has_nothing_to_read(&self, has_checked: bool) -> bool {
+        let may_have_come = !has_checked && self.has_completions(StreamInterest::Readable);
         if may_have_come || !self.status.is_open() {
             return false;
         }

@@ -31,13 +31,13 @@ impl StreamQueuePair {
         bytes: usize,
     ) -> Option<Transferred> {
         self.post(|send| {
-            let room = send.room();
-            if room == 0 {
+            let max_write = send.max_write();
+            if max_write == 0 {
                 return Ok(None);
             }
             *buffer = send.buffers.take();
             let size = buffer.as_ref().map(|buffer| buffer.len());
-            Ok(size.map(|size| Transferred::Bytes(bytes.min(size).min(room))))
+            Ok(size.map(|size| Transferred::Bytes(bytes.min(size).min(max_write))))
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::StreamQueuePair;
-use crate::data::{CompletionHandler, Side};
+use crate::data::{CompletionHandler, CqKind};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
@@ -29,7 +29,7 @@ impl StreamQueuePair {
     pub(in crate::stream) fn register(&self, interest: StreamInterest, key: u64, waker: &Waker) {
         let replaced = self.status().queue_mut(interest).add(key, waker);
         drop(replaced);
-        self.arm_and_look(interest);
+        self.arm_and_poll(interest);
     }
 
     /// Adds a thread that waits for bytes, if nothing else can end its wait but the end of the
@@ -50,10 +50,10 @@ impl StreamQueuePair {
         let replaced = readers.add(key, thread.waker());
         drop(status);
         drop(replaced);
-        let is_new = self.arm_and_look(StreamInterest::Readable);
+        let is_new = self.arm_and_poll(StreamInterest::Readable);
         // What was dispatched to this stream from shared requests before notifies no more.
-        let has_looked = is_new && !self.receives.is_shared();
-        Some((thread, has_looked))
+        let has_checked = is_new && !self.receives.is_shared();
+        Some((thread, has_checked))
     }
 
     /// Removes a thread that looks next, and keeps what it has waited with.
@@ -80,17 +80,17 @@ impl StreamQueuePair {
     ///
     /// Returns whether one was not requested before. The caller looks again then: what it waits
     /// for changes when another caller handles what the peer has sent, or writes.
-    pub(in crate::stream) fn arm_and_look(&self, interest: StreamInterest) -> bool {
+    pub(in crate::stream) fn arm_and_poll(&self, interest: StreamInterest) -> bool {
         let new = self.arm_for(interest);
         let sends_have_come = new.sends && self.sends.has_completions();
         if sends_have_come || new.receives && self.receives.has_any() {
-            self.look_for_all();
+            self.poll_and_rearm();
         }
         new.is_any()
     }
 
     /// Handles what has come, and requests the notifications that others need from then on.
-    fn look_for_all(&self) {
+    fn poll_and_rearm(&self) {
         let mut wakers = Wakers::default();
         self.poll_all(&mut wakers);
         // A single waiter that is woken looks itself, and arms again if it waits again.
@@ -121,8 +121,8 @@ impl StreamQueuePair {
         sends |= self.receives.is_shared();
         let mut wakers = Wakers::default();
         let newly = NewlyArmed {
-            sends: sends && self.arm(Side::Sends, &mut wakers),
-            receives: receives && self.arm(Side::Receives, &mut wakers),
+            sends: sends && self.arm(CqKind::Sends, &mut wakers),
+            receives: receives && self.arm(CqKind::Receives, &mut wakers),
         };
         wakers.wake();
         newly
@@ -141,13 +141,13 @@ impl StreamQueuePair {
 
     /// Requests the next notification of a queue. Returns whether the caller must look again:
     /// not if it was requested before, whose caller looks.
-    pub(super) fn arm(&self, side: Side, wakers: &mut Wakers) -> bool {
+    pub(super) fn arm(&self, side: CqKind, wakers: &mut Wakers) -> bool {
         let (armed, must_look) = match (side, &self.receives) {
             // It looks itself.
-            (Side::Receives, ReceiveQueue::Shared(shared)) => (shared.receives.arm(), false),
+            (CqKind::Receives, ReceiveQueue::Shared(shared)) => (shared.receives.arm(), false),
             _ if self.set_armed(side, true) => return false,
-            (Side::Receives, ReceiveQueue::Own(receives)) => (receives.arm(false), true),
-            (Side::Sends, _) => (self.sends.arm(false), true),
+            (CqKind::Receives, ReceiveQueue::Own(receives)) => (receives.arm(false), true),
+            (CqKind::Sends, _) => (self.sends.arm(false), true),
         };
         if let Err(error) = armed {
             self.fail(StreamFailure::device(error), wakers);
@@ -156,10 +156,10 @@ impl StreamQueuePair {
     }
 
     /// Returns what it was before.
-    pub(super) fn set_armed(&self, side: Side, is_armed: bool) -> bool {
+    pub(super) fn set_armed(&self, side: CqKind, is_armed: bool) -> bool {
         let armed = match side {
-            Side::Sends => &self.are_sends_armed,
-            Side::Receives => &self.are_receives_armed,
+            CqKind::Sends => &self.are_sends_armed,
+            CqKind::Receives => &self.are_receives_armed,
         };
         let was_armed = armed.swap(is_armed, Ordering::AcqRel);
         if was_armed != is_armed {
@@ -213,16 +213,16 @@ impl StreamQueuePair {
 }
 
 impl CompletionHandler for StreamQueuePair {
-    fn notified(&self, side: Side) {
+    fn notified(&self, side: CqKind) {
         self.set_armed(side, false);
-        if side == Side::Receives {
+        if side == CqKind::Receives {
             let reader = self.status().only_reader().cloned();
             if let Some(reader) = reader {
                 // It looks itself, and arms again if it waits again.
                 return reader.wake();
             }
         }
-        self.look_for_all();
+        self.poll_and_rearm();
     }
 
     fn poll(&self) {

@@ -38,7 +38,7 @@ impl StreamQueuePair {
     }
 
     /// No bytes if there is room for one; `None` if there is none.
-    pub(in crate::stream) fn look_for_room(&self) -> Option<Transferred> {
+    pub(in crate::stream) fn check_writable(&self) -> Option<Transferred> {
         self.post(|send| Ok(send.is_writable().then_some(Transferred::Bytes(0))))
     }
 

@@ -28,7 +28,7 @@ impl SendState {
             let remote = RemoteMemory::new(address, bytes.len() as u64, key).ok_or(BEYOND)?;
             let start = start as usize;
             self.memory.write(start, bytes);
-            let sge = self.memory.part(start..start + bytes.len());
+            let sge = self.memory.slice(start..start + bytes.len());
             let sge = sge.map_err(StreamFailure::refused)?;
             // Not more than is free, which is 32 bits.
             let length = u32::try_from(bytes.len()).unwrap_or(0);

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::SECOND;
 use super::tasks::Tasks;
+use crate::abandoned_polls::begin;
 use crate::cancellation::MAX_POLLS;
-use crate::gone_pollers::begin;
 
 #[tokio::test(start_paused = true)]
 async fn connecting() {

@@ -19,10 +19,10 @@ fn memory_is_read_and_written() {
         region.write(0, b"to be read");
         let buffer = near.allocate(10).unwrap();
         let buffer = near
-            .read(buffer, region.remote().part(..10).unwrap())
+            .read(buffer, region.remote().slice(..10).unwrap())
             .unwrap();
         assert_eq!(buffer[..], *b"to be read");
-        near.write(buffer, region.remote().part(6..).unwrap())
+        near.write(buffer, region.remote().slice(6..).unwrap())
             .unwrap();
         let mut bytes = [0; 10];
         region.read(6, &mut bytes);
@@ -41,7 +41,7 @@ fn many_reads_are_in_flight() {
         let began = hosts.fabric.now();
         let reads: Vec<_> = (0..8_u64)
             .map(|at| {
-                let part = region.remote().part(8 * at..8 * at + 8).unwrap();
+                let part = region.remote().slice(8 * at..8 * at + 8).unwrap();
                 near.start_read(near.allocate(8).unwrap(), part).unwrap()
             })
             .collect();

@@ -9,7 +9,7 @@ fn transfers_of_all_kinds_are_in_flight_at_once() {
     let hosts = Hosts::roce();
     let (near, far) = hosts.connect();
     let region = far.expose(16, ALL).unwrap();
-    let [first, second] = [0..8, 8..16].map(|part| region.remote().part(part).unwrap());
+    let [first, second] = [0..8, 8..16].map(|part| region.remote().slice(part).unwrap());
     region.write(8, b"readable");
     let buffer = |bytes: &[u8; 8]| {
         let mut buffer = near.allocate(8).unwrap();
@@ -140,7 +140,7 @@ fn registered_memory_is_sent_without_a_copy() {
         buffer.fill(7);
         let buffer = near.send_buffer(buffer).unwrap();
         assert_eq!(far.receive().unwrap().unwrap()[..], buffer[..]);
-        let part = buffer.part(10..20).unwrap();
+        let part = buffer.slice(10..20).unwrap();
         near.send_buffer(part).unwrap();
         assert_eq!(far.receive().unwrap().unwrap()[..], [7; 10]);
     }

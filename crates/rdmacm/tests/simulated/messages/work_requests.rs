@@ -22,7 +22,7 @@ fn open(host: &Host) -> Context {
 /// Creates queue pairs with a receive request each.
 fn factory(context: &Context) -> impl QueuePairFactory<QueuePair = QueuePair> + use<'_> {
     |id: &IdHandle| -> io::Result<QueuePair> {
-        let options = QueuePair::options(QpType::RC).waitable();
+        let options = QueuePair::options(QpType::RC).with_completion_channels();
         let queue_pair = options.create(context)?;
         id.with_queue_pair(&queue_pair).init()?;
         let memory = queue_pair.protection_domain().allocate(64)?;

@@ -110,7 +110,7 @@ async fn accepting() {
                 }
                 (Ok(connected), None) => expect_end(connected).await,
                 (Err(error), None) => {
-                    let is_gone = matches!(error.cause(), Cause::PeerGone);
+                    let is_gone = matches!(error.cause(), Cause::PeerDisconnected);
                     assert!(error.is_rejected() || is_gone, "{polls}: {error}");
                 }
             }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::tasks::Tasks;
 use super::{SECOND, small};
-use crate::gone_pollers::{begin, drive};
+use crate::abandoned_polls::{begin, drive};
 use crate::hosts::{PORT, channel};
 
 /// All but one of the handshakes that the listener allows.

@@ -75,7 +75,7 @@ fn invalid_offsets_are_refused() {
             assert_eq!(error, Error::Map { errno });
         }
     }
-    assert!(!ring_memory.uverbs.is_gone());
+    assert!(!ring_memory.uverbs.is_unusable());
 }
 
 #[test]

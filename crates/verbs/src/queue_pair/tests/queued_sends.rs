@@ -3,7 +3,7 @@
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
 
 use super::{CAPS, reason, send};
-use crate::process_mark::tests::child_ends_while_locked;
+use crate::fork_detector::tests::child_ends_while_locked;
 use crate::provider::stub::Stub;
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::request::{SendOperation, SendRequest};
@@ -76,6 +76,6 @@ fn a_child_rings_no_doorbell() {
     let queued = queue_pair.queue_send(send(&queue_pair)).unwrap();
     device.refuse(true);
     let sends = &queue_pair.sends;
-    let ring = || assert!(queued.ring_doorbell().unwrap_err().is_gone());
+    let ring = || assert!(queued.ring_doorbell().unwrap_err().is_context_closed());
     assert!(child_ends_while_locked(|| sends.lock(), ring));
 }

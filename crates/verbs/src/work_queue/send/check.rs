@@ -33,9 +33,9 @@ pub(super) struct Rules {
     overruns_reads: bool,
     is_datagram: bool,
     /// The number of its domain if it takes a SEND of one scatter/gather entry, otherwise 0.
-    plain_domain: usize,
+    fast_path_domain: usize,
     /// The operations without a destination that it takes with inline data.
-    plain_inline_operations: Opcodes,
+    fast_path_inline_operations: Opcodes,
 }
 
 impl Rules {
@@ -44,9 +44,9 @@ impl Rules {
         let operations = provider.operations(parts.qp_type);
         let is_datagram = parts.qp_type == QpType::UD;
         let sends = operations.contain(WrOpcode::SEND);
-        let takes_plain = sends && !is_datagram && parts.max_sges > 0;
+        let has_fast_path = sends && !is_datagram && parts.max_sges > 0;
         let inline_operations = provider.inline_operations();
-        let plain_inline_operations = if is_datagram {
+        let fast_path_inline_operations = if is_datagram {
             Opcodes::NONE
         } else {
             operations.and(inline_operations).and(CARRYING)
@@ -54,22 +54,22 @@ impl Rules {
         Self {
             operations,
             inline_operations,
-            plain_inline_operations,
+            fast_path_inline_operations,
             max_read_sges: parts.max_sges.min(provider.max_read_sges()),
             overruns_reads: provider.overruns_reads(),
             is_datagram,
-            plain_domain: if takes_plain { parts.domain.id() } else { 0 },
+            fast_path_domain: if has_fast_path { parts.domain.id() } else { 0 },
         }
     }
 
     /// Whether the request is a signalled SEND of one part of a buffer, and valid.
     #[inline]
-    pub(super) fn is_plain(&self, request: &SendRequest<'_>) -> bool {
+    pub(super) fn is_fast_path(&self, request: &SendRequest<'_>) -> bool {
         let sge = request.sg_list.as_buffer();
         let is_valid = sge.is_some_and(|sge| {
-            sge.domain_id() == self.plain_domain && u64::from(sge.len()) <= MAX_MESSAGE
+            sge.domain_id() == self.fast_path_domain && u64::from(sge.len()) <= MAX_MESSAGE
         });
-        is_valid && request.is_plain
+        is_valid && request.is_fast_path
     }
 
     /// Whether the request is signalled, has inline data and no destination, and is valid.
@@ -84,7 +84,7 @@ impl Rules {
         request.flags.contains(SendFlags::SIGNALED)
             && request.destination.is_none()
             && self
-                .plain_inline_operations
+                .fast_path_inline_operations
                 .contain(request.operation.opcode())
             && bytes.len() <= queue.max_inline as usize
             && remote.is_none_or(|remote| remote.len() >= bytes.len() as u64)

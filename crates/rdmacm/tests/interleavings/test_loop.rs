@@ -29,13 +29,13 @@ impl BlockingExecutor for NoExecutor {
 }
 
 /// An event loop with some ids.
-pub(crate) struct Node {
+pub(crate) struct TestLoop {
     pub(crate) device: Arc<Device>,
     pub(crate) event_loop: Arc<EventLoop>,
     pub(crate) ids: Vec<ManagedId>,
 }
 
-impl Node {
+impl TestLoop {
     /// One that only threads wait for.
     pub(crate) fn of_threads(ids: usize) -> Arc<Self> {
         Self::open(ids, false)

@@ -15,7 +15,7 @@ const LENGTH: usize = size_of::<AtomicU32>();
 /// A mark that is set in the process that created it and clear in its forked children: the
 /// kernel clears the page on fork. Checking it needs no system call. Clones are the same mark.
 #[derive(Clone, Debug)]
-pub(crate) struct ProcessMark {
+pub(crate) struct ForkDetector {
     /// The word of the page.
     word: NonNull<AtomicU32>,
     /// Keeps it mapped.
@@ -24,9 +24,9 @@ pub(crate) struct ProcessMark {
 
 // SAFETY: all threads access the word as an atomic only, and it stays mapped until the last
 // clone is dropped.
-unsafe impl Send for ProcessMark {}
+unsafe impl Send for ForkDetector {}
 // SAFETY: as above.
-unsafe impl Sync for ProcessMark {}
+unsafe impl Sync for ForkDetector {}
 
 /// A mapped page; unmapped when dropped.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ unsafe impl Send for Page {}
 // SAFETY: nothing can be done with a reference to it.
 unsafe impl Sync for Page {}
 
-impl ProcessMark {
+impl ForkDetector {
     pub(crate) fn new() -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -47,7 +47,7 @@ impl ProcessMark {
             return Err(io::Error::last_os_error());
         }
         let word = NonNull::new(page.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        let mark = Self {
+        let fork_detector = Self {
             word,
             _page: Arc::new(Page(word)),
         };
@@ -56,13 +56,13 @@ impl ProcessMark {
         if unsafe { libc::madvise(page, LENGTH, libc::MADV_WIPEONFORK) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        mark.word().store(1, Ordering::Relaxed);
-        Ok(mark)
+        fork_detector.word().store(1, Ordering::Relaxed);
+        Ok(fork_detector)
     }
 
     /// Whether this is the process that created it.
     #[inline]
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_same_process(&self) -> bool {
         self.word().load(Ordering::Relaxed) == 1
     }
 
@@ -150,9 +150,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_mark_is_clear_in_a_child() {
-        let mark = ProcessMark::new().unwrap();
-        assert!(mark.is_here());
-        assert!(child_ends(|| assert!(!mark.is_here())));
-        assert!(mark.is_here());
+        let fork_detector = ForkDetector::new().unwrap();
+        assert!(fork_detector.is_same_process());
+        assert!(child_ends(|| assert!(!fork_detector.is_same_process())));
+        assert!(fork_detector.is_same_process());
     }
 }

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::SECOND;
 use super::tasks::Tasks;
-use crate::gone_pollers::{begin, poll_and_go};
+use crate::abandoned_polls::{begin, poll_and_go};
 
 #[tokio::test(start_paused = true)]
 async fn they_do_not_hold_up_other_connections_of_the_node() {

@@ -18,29 +18,29 @@ use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
 use crate::lookup_limit::LookupLimits;
-use crate::names::{Resolver, ResolverContext};
+use crate::names::{NameResolver, ResolverContext};
 use crate::native;
 use crate::probe_target::{ProbeTarget, advise};
 use crate::prober::TimeLimit;
-use crate::route::Via;
+use crate::route::DevicePort;
 use crate::services;
 
-/// Resolves names with a [`Resolver`], ibacm and the kernel.
+/// Resolves names with a [`NameResolver`], ibacm and the kernel.
 ///
 /// One value serves any number of threads, and clones share its state;
 /// [`resolve`](crate::resolve) makes one for each call. At most 64 lookups run at a
 /// time, those included that outlived their deadline; others wait until one ends or their
 /// deadline passes.
 #[derive(Clone, Debug)]
-pub struct Directory {
+pub struct AddrInfoResolver {
     /// `None` for the system's.
-    resolver: Option<Arc<dyn Resolver>>,
+    resolver: Option<Arc<dyn NameResolver>>,
     pub(crate) limits: LookupLimits,
     acm: AcmSource,
     channels: ChannelSource,
 }
 
-/// The ibacm that a directory queries.
+/// The ibacm that a resolver queries.
 #[derive(Clone, Debug)]
 enum AcmSource {
     None,
@@ -49,14 +49,14 @@ enum AcmSource {
     Client(Acm),
 }
 
-impl Default for Directory {
+impl Default for AddrInfoResolver {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Directory {
-    /// Creates a directory with the system's resolver and the ibacm of `/run`, if there is
+impl AddrInfoResolver {
+    /// Creates a resolver with the system's resolver and the ibacm of `/run`, if there is
     /// one.
     #[must_use]
     pub fn new() -> Self {
@@ -80,7 +80,7 @@ impl Directory {
 
     /// Uses this resolver for the names of hosts and services instead of the system's.
     #[must_use]
-    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+    pub fn name_resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self
     }
@@ -201,7 +201,7 @@ impl Directory {
         let mut candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
         let mut list = self.probe(&mut candidates, &hints, kind, until)?;
         // The kernel treats loopback as the wildcard, which has no device.
-        list.retain(|info| info.via().is_some());
+        list.retain(|info| info.device_port().is_some());
         Ok(list)
     }
 
@@ -272,6 +272,6 @@ fn on_clock_of(channel: &EventChannel, until: Instant) -> Option<Instant> {
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {
-    let found = info.via().and_then(Via::rdma_device);
+    let found = info.device_port().and_then(DevicePort::rdma_device);
     found.is_some_and(|found| found.name == device)
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::readiness::fill;
 use super::tasks::Tasks;
 use super::{SECOND, small};
-use crate::gone_pollers::{begin, drive, poll_and_go};
+use crate::abandoned_polls::{begin, drive, poll_and_go};
 
 #[tokio::test(start_paused = true)]
 async fn they_do_not_hold_up_other_streams_of_the_node() {
