@@ -86,7 +86,7 @@ fn deadlines_are_kept(site: &Site) {
     let text = printed("deadlines", &[&address(site)]);
     assert_eq!(
         text,
-        "accept timed out: true\nconnect timed out: true\nretried: true\nstopped: true\n"
+        "accept timed out: true\nconnect timed out: true\ntried three times: true\nstopped: true\n"
     );
 }
 

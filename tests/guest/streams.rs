@@ -389,6 +389,8 @@ fn a_closed_port_refuses(site: &Site) {
 #[case(needs(CmResponse))]
 fn a_client_without_an_answer_delays_nobody(site: &Site) {
     let listener = RdmaListener::bind(site.v4(0)).unwrap();
+    // Longer than the client waits for its connection.
+    let listener = listener.handshake_deadline(PATIENCE);
     let address = site.v4(listener.local_addr().unwrap().port());
     // Valid, and followed by nothing.
     let mut handshake = [0; 40];
@@ -409,7 +411,7 @@ fn a_client_without_an_answer_delays_nobody(site: &Site) {
             (&client).read_to_end(&mut Vec::new()).unwrap();
         });
         let (server, _) = accept(&listener);
-        server.set_read_timeout(Some(SECOND)).unwrap();
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
         (&server).read_exact(&mut [0; 5]).unwrap();
         server.close(PATIENCE).unwrap();
     });

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     kernel: KernelArgs,
     /// The timeout of each guest, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     timeout: u32,
 }
 

@@ -55,8 +55,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// ```no_run
 /// use rdmacm_addrinfo::{Acm, AddrInfoResolver, Hints};
 ///
-/// let directory = AddrInfoResolver::new().acm(Acm::at("/usr/local/var/run"));
-/// for info in directory.resolve("storage-7", "7471", &Hints::rc())? {
+/// let resolver = AddrInfoResolver::new().acm(Acm::at("/usr/local/var/run"));
+/// for info in resolver.resolve("storage-7", "7471", &Hints::rc())? {
 ///     println!("{info}: {} paths", info.paths.len());
 /// }
 /// # Ok::<(), rdmacm_addrinfo::Error>(())

@@ -22,14 +22,14 @@ use crate::names::{NameResolver, ResolverContext};
 use crate::native;
 use crate::probe_target::{ProbeTarget, advise};
 use crate::prober::TimeLimit;
-use crate::route::DevicePort;
 use crate::services;
 
-/// Resolves names with a [`NameResolver`], ibacm and the kernel.
+/// Resolves names to RDMA addresses with a [`NameResolver`], ibacm and the kernel; keep one if you
+/// resolve often.
 ///
 /// One value serves any number of threads, and clones share its state;
-/// [`resolve`](crate::resolve) makes one for each call. At most 64 lookups run at a
-/// time, those included that outlived their deadline; others wait until one ends or their
+/// [`resolve`](crate::resolve) makes one for each call. At most 64 name lookups run at once,
+/// including those that continue after their caller's deadline; others wait until one ends or their
 /// deadline passes.
 #[derive(Clone, Debug)]
 pub struct AddrInfoResolver {
@@ -129,7 +129,7 @@ impl AddrInfoResolver {
         }
         let until = hints.deadline.until(Instant::now());
         if let Some(target) = &mut literal(node, service, hints) {
-            return self.probe(slice::from_mut(target), hints, kind, until);
+            return self.probe(slice::from_mut(target), hints, kind, None, until);
         }
         check_texts(node, service)?;
         let context = self.context(until);
@@ -142,12 +142,13 @@ impl AddrInfoResolver {
             Some(local) => local_candidates(local, service, hints, kind, context)?,
             None => candidates(node, service, hints, kind, context)?,
         };
-        let mut list = self.probe(&mut candidates, hints, kind, until)?;
-        if let Some(Local::Device(device)) = &local {
-            list.retain(|info| is_on(info, device));
-            if list.is_empty() {
-                return Err(NameError::NoData.into());
-            }
+        let device = match &local {
+            Some(Local::Device(device)) => Some(device.as_ref()),
+            _ => None,
+        };
+        let list = self.probe(&mut candidates, hints, kind, device, until)?;
+        if list.is_empty() && device.is_some() {
+            return Err(NameError::NoData.into());
         }
         Ok(list)
     }
@@ -199,7 +200,7 @@ impl AddrInfoResolver {
         let context = self.context(until);
         let kind = kind_of_service(kind, service, &hints, context);
         let mut candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
-        let mut list = self.probe(&mut candidates, &hints, kind, until)?;
+        let mut list = self.probe(&mut candidates, &hints, kind, None, until)?;
         // The kernel treats loopback as the wildcard, which has no device.
         list.retain(|info| info.device_port().is_some());
         Ok(list)
@@ -211,6 +212,7 @@ impl AddrInfoResolver {
         targets: &mut [ProbeTarget],
         hints: &Hints,
         kind: Kind,
+        device: Option<&str>,
         until: Option<Instant>,
     ) -> Result<Vec<AddrInfo>> {
         let channel = self.channels.open(until)?;
@@ -222,7 +224,7 @@ impl AddrInfoResolver {
         let targets = with_native.as_deref_mut().unwrap_or(targets);
         let until = until.and_then(|until| on_clock_of(&channel, until));
         let limit = TimeLimit::new(hints.deadline, until, || channel.now());
-        entries(targets, hints, kind, limit, &channel)
+        entries(targets, hints, kind, device, limit, &channel)
     }
 
     /// Asks ibacm about the targets.
@@ -258,7 +260,7 @@ impl AddrInfoResolver {
         // The kernel is given what is left.
         let deadline = until.map_or(Deadline::Never, Deadline::At);
         let limit = TimeLimit::new(deadline, until, || channel.now());
-        entries(&mut targets, hints, kind, limit, &channel)
+        entries(&mut targets, hints, kind, None, limit, &channel)
     }
 }
 
@@ -269,9 +271,4 @@ fn on_clock_of(channel: &EventChannel, until: Instant) -> Option<Instant> {
     }
     let left = until.saturating_duration_since(Instant::now());
     channel.now().checked_add(left)
-}
-
-fn is_on(info: &AddrInfo, device: &str) -> bool {
-    let found = info.device_port().and_then(DevicePort::rdma_device);
-    found.is_some_and(|found| found.name == device)
 }

@@ -40,7 +40,9 @@ pub trait ResolveAddrInfo {
     /// InfiniBand port that the id is bound to, see
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for at most two seconds,
     /// without the resolver. Routes to the result are not resolved: its [`Route`] names
-    /// the port and has no path records.
+    /// the port and has no path records. If the device is removed meanwhile, only a
+    /// [`DeviceRemoval`](rdmacm_core::EventKind::DeviceRemoval) event of the id arrives, and
+    /// there is no result.
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
     /// # Errors

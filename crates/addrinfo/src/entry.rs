@@ -13,14 +13,16 @@ use crate::kind::Kind;
 use crate::native;
 use crate::probe_target::ProbeTarget;
 use crate::prober::{Probe, Prober, TimeLimit};
+use crate::route::DevicePort;
 use crate::transports::Transports;
 
-/// Resolves every target. The reachable ones come first. Leaves the targets without name, route
-/// and state.
+/// Resolves every target, and lists those on a device, if one is given, or all. The reachable ones
+/// come first. Leaves the targets without name, route and state.
 pub(crate) fn entries(
     targets: &mut [ProbeTarget],
     hints: &Hints,
     kind: Kind,
+    device: Option<&str>,
     limit: TimeLimit,
     channel: &ResolutionChannel,
 ) -> Result<Vec<AddrInfo>> {
@@ -37,13 +39,21 @@ pub(crate) fn entries(
     } else {
         prober.destinations(targets)?;
     }
-    let entries = targets.iter_mut().map(|target| entry(target, hints, kind));
-    let mut list: Vec<_> = entries.collect();
+    let mut list = Vec::with_capacity(targets.len());
     let mut transports = Transports::default();
-    for (info, target) in list.iter_mut().zip(targets) {
-        check_transport(info, target, &mut transports);
+    for target in targets {
+        let mut info = entry(target, hints, kind);
+        if device.is_none_or(|device| is_on(&info, device)) {
+            check_transport(&mut info, target, &mut transports);
+            list.push(info);
+        }
     }
     Ok(if list.len() > 1 { in_order(list) } else { list })
+}
+
+fn is_on(info: &AddrInfo, device: &str) -> bool {
+    let found = info.device_port().and_then(DevicePort::rdma_device);
+    found.is_some_and(|found| found.name == device)
 }
 
 /// Completes the list, and puts the reachable ones first.

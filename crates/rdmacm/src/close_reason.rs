@@ -8,8 +8,8 @@ use rdmacm_core::{Event, EventFailure, EventKind};
 
 use crate::failed_request::FailedRequest;
 
-/// Why a connection closed: the event that said so, and the request that had failed
-/// before, if one had.
+/// Why a connection closed: the connection manager's event, and the failed request that preceded
+/// it, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseReason {
     kind: EventKind,

@@ -39,6 +39,7 @@ mod timed_registration;
 mod timers;
 mod wait;
 mod waiter_queue;
+mod wake_all;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
@@ -54,6 +55,7 @@ pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;
 pub(crate) use waiter_queue::{NextWaiters, WaiterKind, WaiterQueue};
+pub(crate) use wake_all::wake_all;
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;

@@ -4,7 +4,8 @@
 //!   and closing have deadlines; transfers have one if you set it.
 //! * **Asynchronous**: mostly the same names and methods in `tokio` (feature `tokio`), or for any
 //!   runtime in [`asynchronous`].
-//! * **Events**: [`core`] has event channels, ids and the kernel's commands, for event loops.
+//! * **Events**: [`core`] is the kernel's interface, for event loops: event channels, connection
+//!   identifiers (`rdma_cm_id`) and a method for each command.
 //!
 //! [`addrinfo`] resolves names to RDMA addresses, by the system's resolver or one in pure Rust
 //! (feature `hickory`).

@@ -308,6 +308,25 @@ impl ListeningIds {
             .then(|| self.closed(&self.attempt()))
     }
 
+    /// The error of a listener that somebody has stopped, which has not failed itself.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn stopped(&self) -> Option<Error> {
+        let failure = self.failure_at_once()?;
+        matches!(failure.cause(), Cause::Stopped).then_some(failure)
+    }
+
+    /// Rejects the connect requests that are queued.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn reject_requests(&self) {
+        while let Some(event) = self.requests.pop() {
+            if matches!(event, QueuedEvent::Closed) {
+                return;
+            }
+            // Dropping a request rejects it.
+            drop(event);
+        }
+    }
+
     fn closed(&self, attempt: &Attempt) -> Error {
         let failure = self.requests.close_reason();
         let failure = failure.and_then(|reason| reason.failure());

@@ -6,9 +6,9 @@ use rdmacm_core::{IdHandle, QueuePair};
 
 /// Creates queue pairs for connections. A function from an id to a queue pair is one.
 ///
-/// The id is attached to a device: [`IdHandle::addresses`] says which, and by
-/// which port. Each attempt to connect needs a new queue pair, because iWARP binds a queue
-/// pair to an attempt for good.
+/// The id is attached to a device: [`IdHandle::addresses`] says which, and by which port. Each
+/// attempt to connect needs a new queue pair, because on iWARP a queue pair can be used for one
+/// attempt only.
 pub trait QueuePairFactory: Send + Sync {
     /// The type of the queue pairs.
     type QueuePair: QueuePair + 'static;

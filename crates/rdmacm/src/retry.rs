@@ -14,8 +14,8 @@ use crate::stage::Stage;
 /// server. If that fails, or takes longer than a second, it tries the addresses that were found
 /// before.
 ///
-/// The pause between attempts is `initial_backoff` at first and doubles up to `max_backoff`.
-/// Each pause is shortened by a random part of up to a half, so that clients that were
+/// The backoff before the next attempt is `initial_backoff` at first and doubles up to
+/// `max_backoff`. Each one is shortened at random, by up to a half, so that clients that were
 /// rejected at the same time do not retry at the same time. The deadline of the whole call
 /// holds all the same. [`RetryPolicy::never`] is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl RetryPolicy {
         Self::attempts(1)
     }
 
-    /// This many attempts in all, with pauses from 20 ms to a second.
+    /// This many attempts in all, with a backoff from 20 ms to a second.
     #[must_use]
     pub const fn attempts(attempts: u32) -> Self {
         Self {
@@ -51,14 +51,14 @@ impl RetryPolicy {
         Self::attempts(u32::MAX)
     }
 
-    /// The first pause.
+    /// The backoff after the first attempt.
     #[must_use]
     pub const fn initial_backoff(mut self, pause: Duration) -> Self {
         self.initial_backoff = pause;
         self
     }
 
-    /// The longest pause.
+    /// The longest backoff.
     #[must_use]
     pub const fn max_backoff(mut self, pause: Duration) -> Self {
         self.max_backoff = pause;
@@ -68,8 +68,8 @@ impl RetryPolicy {
     /// Ends the attempt at each address after this time, and tries again once all have failed.
     /// A RoCE or InfiniBand peer whose backlog is full drops requests without a reply, and the
     /// kernel repeats a request only after more than four seconds; a limit of a second is
-    /// faster. It does not limit lookups: one may take until the deadline, or a second once addresses
-    /// are known.
+    /// faster. It does not limit name lookups: until addresses are known, a lookup may take until
+    /// the deadline, afterwards one second.
     #[must_use]
     pub const fn attempt_timeout(mut self, limit: Duration) -> Self {
         self.attempt_timeout = Some(limit);
@@ -80,7 +80,7 @@ impl RetryPolicy {
         self.attempt_timeout
     }
 
-    /// The pause before the next attempt; `None` if there is none.
+    /// The backoff before the next attempt; `None` if there is no next attempt.
     pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
         // The limit is not that of lookups, and a list does not change.
         let is_limited = self.attempt_timeout.is_some() && error.stage() != Stage::LookUp;

@@ -1,5 +1,6 @@
 //! Stopping several listeners and connections at once.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -55,8 +56,15 @@ impl StopGroup {
         members.is_stopped = true;
         let handles = std::mem::take(&mut members.handles);
         drop(members);
+        let mut first_panic = None;
         for handle in handles {
-            handle.stop();
+            // A waker that panics may be of another runtime than the next one.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handle.stop())) {
+                first_panic.get_or_insert(panic);
+            }
+        }
+        if let Some(panic) = first_panic {
+            resume_unwind(panic);
         }
     }
 

@@ -13,6 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::host_state::HostState;
 use crate::id::{Id, IdKey};
+use crate::iwarp;
 use crate::sim_state::SimState;
 
 mod bind;
@@ -176,6 +177,24 @@ pub(crate) fn resume(
         BlockedCommand::Disconnect => disconnect::resume(kernel, blocked.id),
         BlockedCommand::Destroy => id::resume_destroy(kernel, blocked.id, call),
     }
+}
+
+/// Gives up a command that blocks and cannot be waited for: it has had no effect. Returns its outcome
+/// instead if it has ended meanwhile.
+pub(crate) fn abandon(
+    kernel: &mut Kernel<'_>,
+    blocked: Blocked,
+    call: &mut Call<'_>,
+) -> Option<Outcome> {
+    let outcome = resume(kernel, blocked, call);
+    if outcome.is_none() {
+        match blocked.command {
+            BlockedCommand::Connect => iwarp::abandon_handshake(kernel.state, blocked.id),
+            BlockedCommand::Disconnect => {}
+            BlockedCommand::Destroy => id::abandon_destroy(kernel, blocked.id),
+        }
+    }
+    outcome
 }
 
 /// The request; `EFAULT` if it is shorter than what the kernel copies.

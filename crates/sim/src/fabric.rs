@@ -58,6 +58,10 @@ impl Fabric {
     }
 
     /// The same with an iWARP device `siw0` on each host.
+    ///
+    /// Connections need an x86 or x86-64 processor: they need a queue pair, and `rdmacm_verbs` has
+    /// siw's driver on these processors only. On any other, opening a device fails with
+    /// [`Error::Driver`](rdmacm_verbs::Error::Driver).
     #[must_use]
     pub fn iwarp<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self::with_hosts(names, || Adapter::iwarp("siw0"))

@@ -24,8 +24,11 @@ impl HeldCommand {
 
 impl Drop for HeldCommand {
     fn drop(&mut self) {
-        self.0.state().is_released = true;
-        self.0.changed.notify_all();
+        // A forked child has none of the threads that wait, one of which may have locked the state.
+        if self.0.process == std::process::id() {
+            self.0.state().is_released = true;
+            self.0.changed.notify_all();
+        }
     }
 }
 
@@ -35,6 +38,7 @@ pub(crate) struct Hold {
     command: KernelCommand,
     state: Mutex<State>,
     changed: Condvar,
+    process: u32,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +53,7 @@ impl Hold {
             command,
             state: Mutex::default(),
             changed: Condvar::new(),
+            process: std::process::id(),
         });
         (Arc::clone(&hold), HeldCommand(hold))
     }

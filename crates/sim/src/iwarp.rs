@@ -24,7 +24,7 @@ mod message;
 mod receive;
 
 pub(crate) use attributes::qp_attr;
-pub(crate) use connect::{accept, connect, reject, take_handshake_result};
+pub(crate) use connect::{abandon_handshake, accept, connect, reject, take_handshake_result};
 pub(crate) use disconnect::{destroy, disconnect, end_connection_of, is_pending};
 pub(crate) use listener::check_listen;
 pub(crate) use message::IwMessage;

@@ -51,10 +51,16 @@
 //!   has not been connected.
 //! - RoCE and iWARP devices have reliable connected queue pairs, in the formats of the drivers
 //!   rxe and siw, that carry messages, reads, writes and, on RoCE, atomics: a [`Host`] is a
-//!   [`DeviceSource`](rdmacm_verbs::DeviceSource).
+//!   [`DeviceSource`](rdmacm_verbs::DeviceSource). Those of iWARP need an x86 or x86-64
+//!   processor.
 //!
 //! Ports below 1024 need no privilege. The attributes of a queue pair are the same after its path
 //! has migrated.
+//!
+//! A forked child changes nothing of its parent's. Its copy of a fabric has no hosts, all commands
+//! fail with `EACCES`, as with the kernel, and a wait ends at its deadline. It may create a fabric of
+//! its own. If another thread of the parent used the fabric at the fork, the copy's clock may read
+//! another time.
 //!
 //! # Failures
 //! [`Host`] has the failures of a machine: no link, no response, delay, lost messages

@@ -1,8 +1,9 @@
 //! The state of a simulation: the hosts, what connects them, and the clock.
 
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -43,9 +44,25 @@ pub(crate) struct SharedState {
     state: Mutex<SimState>,
     /// The process that simulates.
     process: u32,
+    /// What a forked child has instead of the state.
+    in_child: OnceLock<Mutex<SimState>>,
 }
 
 impl SimState {
+    /// A fabric without hosts.
+    fn new() -> Self {
+        Self {
+            clock: Clock::new(),
+            random: Random::new(0),
+            subnet: Subnet::default(),
+            network: Network::default(),
+            hosts: Vec::new(),
+            waits: Waits::new(),
+            users: Users::default(),
+            last_communication_id: 0,
+        }
+    }
+
     /// Fires the timers that are due.
     pub(crate) fn run_due(&mut self) {
         while let Some(timer) = self.clock.take_due() {
@@ -60,6 +77,7 @@ impl SimState {
             self.run_due();
         }
         self.clock.move_to(time);
+        self.send_unsent();
         self.waits.notify();
     }
 
@@ -83,24 +101,14 @@ impl SimState {
 
 impl SharedState {
     pub(crate) fn new() -> Self {
-        let state = SimState {
-            clock: Clock::new(),
-            random: Random::new(0),
-            subnet: Subnet::default(),
-            network: Network::default(),
-            hosts: Vec::new(),
-            waits: Waits::new(),
-            users: Users::default(),
-            last_communication_id: 0,
-        };
         Self {
-            state: Mutex::new(state),
+            state: Mutex::new(SimState::new()),
             process: std::process::id(),
+            in_child: OnceLock::new(),
         }
     }
 
-    /// Whether this is a forked child. It has a copy of the state, and shares the rings and
-    /// descriptors with its parent: it must not change them.
+    /// Whether this is a forked child.
     pub(crate) fn is_in_child(&self) -> bool {
         std::process::id() != self.process
     }
@@ -116,8 +124,26 @@ impl SharedState {
         Ok(())
     }
 
+    /// Locks the state. A forked child has another one, without hosts, timers and waits: those of
+    /// the parent lead to its memory, rings and descriptors, and another thread of the parent may
+    /// have locked them at the fork.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SimState> {
+        if self.is_in_child() {
+            return self.in_child.get_or_init(|| self.state_for_child()).lock();
+        }
         self.state.lock()
+    }
+
+    fn state_for_child(&self) -> Mutex<SimState> {
+        let mut state = SimState::new();
+        // If it is locked, the child does not know the time.
+        if let Some(inherited) = self.state.try_lock() {
+            state.clock = inherited.clock.without_timers();
+            state.waits.idle_time = inherited.waits.idle_time;
+            // Unlocking it may wake a thread, which the child does not have.
+            mem::forget(inherited);
+        }
+        Mutex::new(state)
     }
 
     /// Changes the state, with all that follows at once, and notifies the waiting
@@ -207,6 +233,15 @@ impl SharedState {
             state.advance_to(next);
         }
         next.is_some()
+    }
+}
+
+impl Drop for SharedState {
+    fn drop(&mut self) {
+        if self.is_in_child() {
+            // Another thread of the parent may have been changing it at the fork.
+            mem::forget(mem::replace(self.state.get_mut(), SimState::new()));
+        }
     }
 }
 

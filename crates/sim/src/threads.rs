@@ -10,6 +10,10 @@ use nix::unistd::{Pid, gettid};
 /// How many times the idle time a thread that has used the fabric may compute.
 const USER_FACTOR: u32 = 50;
 
+/// How much processor time counts between two looks, which are about a millisecond apart: the
+/// kernel of a virtual machine that is paused charges the pause to the thread that runs.
+const MAX_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
 /// Threads that have used a fabric.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Users(BTreeSet<Pid>);
@@ -29,8 +33,16 @@ impl Users {
 pub(crate) struct Quiet {
     changes: u64,
     since: Instant,
-    /// The processor time of each thread when it was first looked at.
-    begun: Times,
+    computing: BTreeMap<Pid, Computing>,
+}
+
+/// How a thread has computed since it was first looked at.
+#[derive(Clone, Copy, Debug)]
+struct Computing {
+    /// Its processor time at the last look.
+    used: Duration,
+    /// How much of it counts.
+    counted: Duration,
 }
 
 type Times = BTreeMap<Pid, Duration>;
@@ -49,7 +61,7 @@ impl Quiet {
         Self {
             changes: u64::MAX,
             since: Instant::now(),
-            begun: Times::new(),
+            computing: BTreeMap::new(),
         }
     }
 
@@ -107,8 +119,14 @@ impl Quiet {
         let Some(used) = used else {
             return self.since.elapsed();
         };
-        let begun = *self.begun.entry(thread).or_insert(used);
-        used.saturating_sub(begun)
+        let computing = self.computing.entry(thread).or_insert(Computing {
+            used,
+            counted: Duration::ZERO,
+        });
+        let since = used.saturating_sub(computing.used);
+        computing.used = used;
+        computing.counted += since.min(MAX_BETWEEN_LOOKS);
+        computing.counted
     }
 }
 
@@ -209,14 +227,27 @@ mod tests {
 
     #[test]
     fn a_thread_that_computes_is_idle_after_its_share() {
-        let second = Duration::from_secs(1);
+        let (second, millisecond) = (Duration::from_secs(1), Duration::from_millis(1));
         let thread = Pid::from_raw(1);
         let mut quiet = Quiet::new();
         quiet.update(1);
         assert_eq!(quiet.computed(thread, Some(second)), Duration::ZERO);
-        quiet.update(1);
-        assert_eq!(quiet.computed(thread, Some(second * 3)), second * 2);
+        for looks in 1..=3_u32 {
+            quiet.update(1);
+            let used = second + looks * millisecond;
+            assert_eq!(quiet.computed(thread, Some(used)), looks * millisecond);
+        }
         quiet.update(2);
         assert_eq!(quiet.computed(thread, Some(second * 3)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_pause_of_the_machine_is_not_computing() {
+        let second = Duration::from_secs(1);
+        let thread = Pid::from_raw(1);
+        let mut quiet = Quiet::new();
+        assert_eq!(quiet.computed(thread, Some(second)), Duration::ZERO);
+        let after_it = quiet.computed(thread, Some(second * 3));
+        assert_eq!(after_it, MAX_BETWEEN_LOOKS);
     }
 }

@@ -10,7 +10,7 @@ use nix::sys::eventfd::EventFd;
 use rdmacm_core::CommandNumber;
 use rdmacm_core::ucma::{Call, UcmaFile};
 
-use crate::command::{Blocked, CommandError, Kernel, execute, resume};
+use crate::command::{Blocked, CommandError, Kernel, abandon, execute, resume};
 use crate::destroy;
 use crate::event_queue::{EventQueue, FileKey};
 use crate::sim_state::{SharedState, SimState};
@@ -80,8 +80,18 @@ impl SimFile {
             state.run_due();
             state.waits.notify();
             Some(outcome)
-        })?;
-        ended.map_or(Ok(()), |outcome| outcome.map_err(io::Error::from))
+        });
+        let outcome = match ended {
+            Ok(outcome) => outcome.unwrap_or(Ok(())),
+            Err(error) => {
+                // Other commands wait until this one is over.
+                let outcome = self
+                    .state
+                    .change(|state| abandon(&mut self.kernel(state), blocked, call));
+                outcome.ok_or(error)?
+            }
+        };
+        outcome.map_err(io::Error::from)
     }
 
     /// What ends a wait: a wake-up (`true`), a notification or an event.
@@ -138,7 +148,10 @@ impl UcmaFile for SimFile {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        self.state.lock().clock.next()
+        let mut state = self.state.lock();
+        // A program that only reads events gives no command that would.
+        state.send_unsent();
+        state.clock.next()
     }
 
     fn advance_to(&self, time: Instant) {

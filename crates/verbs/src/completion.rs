@@ -92,7 +92,7 @@ impl Completion {
         self.qp_number
     }
 
-    /// What was done, or the error.
+    /// The fields of the work completion (`ibv_wc`), or the error.
     ///
     /// # Errors
     /// [`CompletionError`] if the request failed or was flushed.
@@ -121,7 +121,7 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// A successful request.
+/// The work completion of a successful request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionInfo {

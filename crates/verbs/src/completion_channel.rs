@@ -61,26 +61,26 @@ impl CompletionChannel {
         self.0.readable.context()
     }
 
-    /// A descriptor to poll, readable while there is a notification to [`try_next`](Self::try_next), and
-    /// when the device is gone. It cannot be read. The first call opens it.
+    /// A descriptor to poll, readable while [`try_next`](Self::try_next) has a notification to
+    /// return, and once the context is closed. It cannot be read. The first call opens it.
     ///
     /// # Errors
     /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
         self.0.readable.readiness()
     }
 
-    /// Takes one notification, if there is one: the [token](crate::CompletionQueue::token) of
-    /// an armed queue that has a completion.
+    /// Returns the next notification without waiting: the
+    /// [token](crate::CompletionQueue::token) of an armed queue that has a completion.
     ///
-    /// The first call that finds none after one that did may not notice that the device is gone.
-    /// Call it once more before waiting for [`readiness`](Self::readiness) with `EPOLLET`, as
-    /// tokio's `AsyncFd` does: the removal makes the descriptor readable once.
+    /// A `None` right after a notification may miss the device's removal, which makes
+    /// [`readiness`](Self::readiness) readable once. So with `EPOLLET`, which tokio's `AsyncFd`
+    /// uses, call it until it has returned `None` twice in a row.
     /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
     pub fn try_next(&self) -> Result<Option<Token>> {
         // Before reading: a queue that is armed once too often does no harm.
@@ -93,7 +93,7 @@ impl CompletionChannel {
     /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     #[doc(alias = "ibv_get_cq_event", alias = "ibv_ack_cq_events")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Token>> {
         let until = deadline.into().until(Instant::now());

@@ -156,7 +156,8 @@ impl CompletionQueue {
         self.0.channel.as_ref()
     }
 
-    /// Its name in events.
+    /// Identifies this queue in the notifications of its completion channel, and in asynchronous
+    /// events.
     #[must_use]
     pub fn token(&self) -> Token {
         self.0.token

@@ -254,7 +254,8 @@ impl Context {
 
     /// Closes the context although objects created on it exist, for example so that the
     /// device can be removed. From then on commands fail with [`Error::ContextClosed`], waits
-    /// return, and polling a completion queue returns each outstanding request as failed.
+    /// return, and polling a completion queue returns what had completed, then each outstanding
+    /// request as failed.
     /// Blocks until commands in progress have ended, of which only destroying a queue pair
     /// of siw takes long.
     ///

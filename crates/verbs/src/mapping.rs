@@ -24,13 +24,22 @@ pub(crate) use words::{Word, Words};
 /// process refers to the same bytes: a mapping is split, never shared. What is made of it shares at
 /// most atomics: clones of a [`Word`], and [`SlotBytes`].
 ///
-/// When the context is closed, zeroed memory of the process replaces it at the same address.
+/// When the context is closed, memory of the process [replaces](AfterClose) it at the same address.
 /// Accesses by other threads meanwhile remain valid.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     memory: Arc<MappedMemory>,
     start: usize,
     length: usize,
+}
+
+/// What the memory contains that replaces the driver's when the context is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterClose {
+    /// Zeros.
+    Zeros,
+    /// What the driver has written; zeros if the kernel does not copy it.
+    Copy,
 }
 
 impl Mapping {
@@ -72,6 +81,7 @@ impl Mapping {
 pub(crate) struct MappedMemory {
     base: NonNull<u8>,
     length: usize,
+    after_close: AfterClose,
     /// A forked child does not inherit the mapping, and must not unmap other memory at its
     /// address.
     fork_detector: ForkDetector,
@@ -90,12 +100,14 @@ impl MappedMemory {
         file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
+        after_close: AfterClose,
         fork_detector: &ForkDetector,
     ) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mapped = Self {
             base: map(length, libc::MAP_SHARED, file.as_raw_fd(), offset)?,
             length,
+            after_close,
             fork_detector: fork_detector.clone(),
             entry: None,
         };
@@ -132,6 +144,9 @@ impl MappedMemory {
         // before it checks the limits for the new. Shared, because that of a private mapping
         // would be checked once more when it is moved, after the old one was unmapped.
         let new = map(self.length, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0)?;
+        if self.after_close == AfterClose::Copy {
+            self.copy_to(new);
+        }
         let (from, to) = (new.as_ptr().cast(), self.base.as_ptr());
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY:
@@ -153,6 +168,25 @@ impl MappedMemory {
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Copies what the driver has written to a new mapping of the same length. The kernel does, so
+    /// that other threads may change the memory meanwhile: they find what they change unchanged.
+    fn copy_to(&self, new: NonNull<u8>) {
+        let part = |base: NonNull<u8>| libc::iovec {
+            iov_base: base.as_ptr().cast(),
+            iov_len: self.length,
+        };
+        let (to, from) = (part(new), part(self.base));
+        let (to, from) = (&raw const to, &raw const from);
+        let this = nix::unistd::getpid().as_raw();
+        // SAFETY: the kernel reads this mapping, and writes into the new one, which nothing else
+        // refers to.
+        let copied = unsafe { libc::process_vm_readv(this, to, 1, from, 1, 0) };
+        if usize::try_from(copied) != Ok(self.length) {
+            // SAFETY: as above.
+            unsafe { new.write_bytes(0, self.length) };
+        }
     }
 
     /// Maps memory where the driver's was. Without it, other threads would access what somebody
@@ -203,6 +237,7 @@ fn map(
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
     use std::sync::atomic::Ordering;
 
     use super::*;
@@ -220,12 +255,15 @@ mod tests {
     }
 
     fn mapped() -> Arc<MappedMemory> {
+        mapped_until(AfterClose::Zeros)
+    }
+
+    fn mapped_until(after_close: AfterClose) -> Arc<MappedMemory> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH as u64).unwrap();
-        let fork_detector = ForkDetector::new().unwrap();
-        Arc::new(
-            MappedMemory::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &fork_detector).unwrap(),
-        )
+        let (file, fork_detector) = (file.as_fd(), ForkDetector::new().unwrap());
+        let mapped = MappedMemory::new(file, 0, LENGTH, after_close, &fork_detector);
+        Arc::new(mapped.unwrap())
     }
 
     #[test]
@@ -254,6 +292,21 @@ mod tests {
         let mut whole = 0_u64;
         slot.read(0, &mut whole);
         assert_eq!(whole.to_ne_bytes()[2..4], 0xabcd_u16.to_ne_bytes());
+    }
+
+    #[test]
+    fn what_the_driver_has_written_is_kept_where_it_is_of_use() {
+        let mapped = mapped_until(AfterClose::Copy);
+        let slots = Slots::<u64>::new(Mapping::whole(&mapped), 8, 8).unwrap();
+        for slot in 0..8_u16 {
+            slots.slot(slot.into()).store_half_word(2, 0xab00 | slot);
+        }
+        mapped.detach().unwrap();
+        for slot in 0..8_u16 {
+            let loaded = slots.slot(slot.into()).load_half_word(2);
+            assert_eq!(loaded, 0xab00 | slot);
+        }
+        assert_eq!(slots.slot(7).load_half_word(4), 0);
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod siw;
 pub(crate) mod stub;
 
 pub(crate) use crate::mapping::{
-    Content, Kernel, Mapping, Slot, SlotBytes, Slots, ThisProcess, Word, Words,
+    AfterClose, Content, Kernel, Mapping, Slot, SlotBytes, Slots, ThisProcess, Word, Words,
 };
 pub(crate) use crate::uverbs::Uverbs;
 pub(crate) use completion_ring::{CompletionHint, CompletionRing, CompletionRings, HintWatch};

@@ -263,7 +263,7 @@ impl QueuePair {
         self.shared.as_ref()
     }
 
-    /// Its name in events.
+    /// Identifies this queue pair in asynchronous events; not its number.
     #[must_use]
     pub fn token(&self) -> Token {
         self.token

@@ -17,7 +17,7 @@ use crate::close_signal::CloseSignal;
 use crate::error::{Error, Result};
 use crate::fork_detector::ForkDetector;
 use crate::gid_table::GidEntry;
-use crate::mapping::{MappedMemory, Mapping};
+use crate::mapping::{AfterClose, MappedMemory, Mapping};
 use crate::operation::Operation;
 use crate::provider::{NewQueuePair, Provider};
 use crate::removal::DeviceNode;
@@ -205,9 +205,15 @@ impl Uverbs {
     ///
     /// # Errors
     /// [`Error::Map`] if the kernel refuses, [`Error::ContextClosed`] if the device is gone.
-    pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
+    pub(crate) fn map(
+        &self,
+        offset: u64,
+        length: usize,
+        after_close: AfterClose,
+    ) -> Result<Mapping> {
         self.with(|file| {
-            let mapped = MappedMemory::new(file.memory(), offset, length, &self.fork_detector);
+            let (file, fork_detector) = (file.memory(), &self.fork_detector);
+            let mapped = MappedMemory::new(file, offset, length, after_close, fork_detector);
             let mapped = mapped.map_err(|error| Error::map(&error))?;
             let mapped = self.mappings.add(|entry| mapped.listed(entry));
             Ok(Mapping::whole(&mapped))
@@ -357,6 +363,12 @@ impl Uverbs {
                 Closed::InUse
             };
             let _ = self.closed.set(how);
+            // Before others find the file closed, so that they read the memory that remains.
+            for mapping in self.mappings.all() {
+                // Without memory for this, the driver's memory stays mapped, and the driver waits
+                // until the mapping is dropped.
+                let _ = mapping.detach();
+            }
         });
         if closed.is_none() {
             return;
@@ -365,17 +377,12 @@ impl Uverbs {
         for channel in channels.iter().filter_map(Weak::upgrade) {
             channel.close(|_| ());
         }
-        for mapping in self.mappings.all() {
-            // Without memory for this, the driver's memory stays mapped, and the driver waits
-            // until the mapping is dropped.
-            let _ = mapping.detach();
-        }
         if let Some(close_signal) = self.close_signal.get() {
             close_signal.set();
         }
     }
 
-    /// The mark of the process that opened it.
+    /// Detects a forked child of the process that opened it.
     pub(crate) fn fork_detector(&self) -> ForkDetector {
         self.fork_detector.clone()
     }
@@ -396,6 +403,12 @@ impl Uverbs {
     /// memory.
     pub(crate) fn is_in_child(&self) -> bool {
         !self.fork_detector.is_same_process()
+    }
+
+    /// After [`is_closed`](Self::is_closed): waits until its memory was replaced.
+    pub(crate) fn wait_until_closed(&self) {
+        let found = self.file.with(|_| ());
+        debug_assert!(found.is_none(), "it is closed");
     }
 
     /// Whether it is closed and all its queue pairs are destroyed.

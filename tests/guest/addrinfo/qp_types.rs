@@ -68,6 +68,22 @@ fn listening_for_datagrams_is_for_roce(site: &Site) {
 }
 
 #[case(each_abi)]
+fn listening_for_datagrams_on_a_device_is_for_roce(site: &Site) {
+    let hints = patient().qp_type(QpType::UD).passive();
+    let found = resolve(site, site.device, "7471", &hints).unwrap();
+    assert!(!found.is_empty());
+    for info in found {
+        match site.soft {
+            Soft::Rxe => assert!(info.is_reachable(), "{info}"),
+            Soft::Siw => {
+                let reason = info.route.unwrap_err().reason;
+                assert_eq!(reason, Reason::OnlyReliableConnected);
+            }
+        }
+    }
+}
+
+#[case(each_abi)]
 fn ipoib_is_for_its_own_interfaces(site: &Site) {
     let v4 = site.v4.to_string();
     let hints = patient().port_space(PortSpace::IPOIB);

@@ -41,6 +41,7 @@ fn sending_to_many_occupies_no_threads(site: &Site) {
         socket.send_to(b"found", &to).unwrap();
         socket.flush().unwrap();
     });
-    assert!(start.elapsed() < 10 * SECOND, "{:?}", start.elapsed());
+    // Half of what they take one after the other.
+    assert!(start.elapsed() < 30 * SECOND, "{:?}", start.elapsed());
     assert_eq!(executor.0.load(Ordering::Acquire), 0);
 }

@@ -67,13 +67,15 @@ fn asks_in_vain(site: &Site, address: CmAddr, host: Ipv6Addr) {
         assert!(error.is_unreachable(), "{error}");
         assert!(error.elapsed() >= SLEEP, "{error}");
         // Twice or so if the thread slept.
-        assert!(count >= 10, "{count}");
+        assert!(count >= 4, "{count}");
     });
 }
 
 /// And streams that come meanwhile are accepted.
 #[case(alone, needs(CmResponse))]
 fn a_stream_of_an_absent_host_is_given_up(site: &Site) {
+    /// As many seconds, if one waited for the other.
+    const HOSTS: usize = 30;
     let mut handshake = [0; 40];
     (handshake[0], handshake[23]) = (1, 2);
     on_one_thread().block_on(async {
@@ -82,7 +84,7 @@ fn a_stream_of_an_absent_host_is_given_up(site: &Site) {
         let host = site.silent.to_ipv6_mapped();
         let _asking: Vec<_> =
             std::iter::repeat_with(|| ask(site, address.into(), host, &handshake))
-                .take(10)
+                .take(HOSTS)
                 .collect();
         let connect = tokio::spawn(rdmacm::tokio::RdmaStream::connect(address));
         let accepting = async {
@@ -93,7 +95,7 @@ fn a_stream_of_an_absent_host_is_given_up(site: &Site) {
         let start = Instant::now();
         let accepted = timeout(PATIENCE, accepting).await.unwrap();
         assert!(
-            start.elapsed() < Duration::from_secs(5),
+            start.elapsed() < Duration::from_secs(15),
             "{:?}",
             start.elapsed()
         );

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::Listener;
 use rdmacm::core::{CommandNumber, EventChannel};
-use rdmacm_tests::{Counting, PATIENCE, Site};
+use rdmacm_tests::{Counting, PATIENCE, Site, Soft};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -16,8 +16,14 @@ use crate::connector::asynchronous::{connector, on_one_thread};
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-const BACKLOG: usize = 64;
-const BURST: usize = 3 * BACKLOG;
+/// None is accepted until all have asked. siw's client waits ten seconds for its answer, so there
+/// are fewer of them.
+fn backlog(site: &Site) -> usize {
+    match site.soft {
+        Soft::Rxe => 64,
+        Soft::Siw => 16,
+    }
+}
 
 /// The time after which the kernel repeats a dropped request.
 const REPEATED: Duration = Duration::from_secs(4);
@@ -26,15 +32,16 @@ const REPEATED: Duration = Duration::from_secs(4);
 /// drops requests. So many wait to be read, and all wait to be accepted.
 #[case(alone)]
 fn three_times_the_backlog_connects_without_retries(site: &Site) {
-    let backlog = u32::try_from(BACKLOG).unwrap();
-    let listener = Listener::options().backlog(backlog).bind(site.v4(0));
-    let listener = listener.unwrap();
+    let backlog = backlog(site);
+    let burst = 3 * backlog;
+    let listener = Listener::options().backlog(backlog.try_into().unwrap());
+    let listener = listener.bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let queue_pairs = QueuePairs::new(site);
-    let room = Arc::new(Semaphore::new(BACKLOG));
+    let room = Arc::new(Semaphore::new(backlog));
     std::thread::scope(|scope| {
         let accepting = scope.spawn(|| {
-            let incoming: Vec<_> = (0..BURST)
+            let incoming: Vec<_> = (0..burst)
                 .map(|_| {
                     let incoming = listener.accept(PATIENCE).unwrap();
                     room.add_permits(1);
@@ -49,7 +56,7 @@ fn three_times_the_backlog_connects_without_retries(site: &Site) {
         let (clients, mut moments) = on_one_thread().block_on(async {
             let node = rdmacm::tokio::Node::open().unwrap();
             let mut tasks = JoinSet::new();
-            for _ in 0..BURST {
+            for _ in 0..burst {
                 let connector = connector(site, port).with_node(&node);
                 let connecting = connector.connect_with(queue_pairs.clone());
                 let room = Arc::clone(&room);
@@ -74,6 +81,15 @@ fn three_times_the_backlog_connects_without_retries(site: &Site) {
 /// one poll of the reading task and one of a waiting task read.
 const BETWEEN: usize = 128;
 
+/// More than may be read. Of siw's clients not many more: none is answered until all have asked,
+/// and each waits for ten seconds.
+fn burst(site: &Site) -> usize {
+    match site.soft {
+        Soft::Rxe => 192,
+        Soft::Siw => BETWEEN + 2,
+    }
+}
+
 /// Starts this many connections at once and reports when the kernel has all requests.
 fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
     let device = Arc::new(Counting::new());
@@ -83,12 +99,12 @@ fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
         let node = rdmacm::tokio::Node::options().channel(channel).open();
         let node = node.unwrap();
         let mut tasks = JoinSet::new();
-        for _ in 0..BURST {
+        for _ in 0..burst(site) {
             let connector = connector(site, port).with_node(&node);
             tasks.spawn(connector.connect_with(queue_pairs.clone()));
         }
         let all = async {
-            while device.of(CommandNumber::CONNECT) < BURST {
+            while device.of(CommandNumber::CONNECT) < burst(site) {
                 tokio::task::yield_now().await;
             }
         };
@@ -121,7 +137,7 @@ fn a_full_event_queue_does_not_starve_other_tasks(site: &Site) {
     let _inside = runtime.enter();
     let node = rdmacm::tokio::Node::options().channel(channel).open();
     let listener = rdmacm::tokio::Listener::options().with_node(&node.unwrap());
-    let listener = listener.queue(BURST).bind(site.v4(0)).unwrap();
+    let listener = listener.queue(burst(site)).bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     std::thread::scope(|scope| {
         let (asked, all) = mpsc::channel();
@@ -130,7 +146,7 @@ fn a_full_event_queue_does_not_starve_other_tasks(site: &Site) {
         let over = Arc::new(AtomicBool::new(false));
         let turns = runtime.spawn(turns(device.clone(), over.clone()));
         let most = runtime.block_on(async {
-            for _ in 0..BURST {
+            for _ in 0..burst(site) {
                 // Dropping a request rejects it.
                 drop(listener.accept(PATIENCE).await.unwrap());
             }

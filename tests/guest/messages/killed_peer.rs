@@ -6,10 +6,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{Connection, Connector, Listener, MessageOptions, TransferError};
+use rdmacm::{
+    Cause, Connection, Connector, FailedRequest, Listener, MessageOptions, TransferError,
+};
 use rdmacm_core::AccessFlags;
-use rdmacm_tests::{PATIENCE, Site};
-use rdmacm_verbs::{Buffer, RemoteMemory};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
+use rdmacm_verbs::{Buffer, RemoteMemory, WcStatus};
 
 use super::{end_of, ending, receive_remote_memory, send_remote_memory};
 use crate::child;
@@ -177,6 +179,12 @@ const KILLED: usize = 4;
 /// The number of operations before a peer is killed.
 const DONE: usize = 8;
 
+/// Whether the peer's device has refused a request, and its kernel has not disconnected within the
+/// second for which the connection waits then. A transfer may begin to count a moment later.
+fn is_refused_long_before(error: &rdmacm::Error, request: FailedRequest) -> bool {
+    request.status != WcStatus::WR_FLUSH_ERR && error.elapsed() > SECOND / 2
+}
+
 type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, TransferError<Buffer>>;
 
 /// While a killed process's memory is freed, and before its kernel disconnects, its
@@ -205,11 +213,18 @@ fn the_end_is_reported(site: &Site, doing: Doing) {
             peer.kill();
             working.join().unwrap()
         });
-        assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
         assert!(error.is_closed(), "{error}");
         let ended = client.closed(PATIENCE).unwrap();
+        assert_eq!(ended.kind(), EventKind::Disconnected, "{error}");
         assert_eq!(ended.failed_request(), error.failed_request(), "{error}");
-        assert_eq!(end_of(client.receive()), EventKind::Disconnected);
+        let received = client.receive();
+        if let Cause::Request(request) = error.cause() {
+            assert!(is_refused_long_before(&error, *request), "{error}");
+            assert_eq!(received.unwrap_err().failed_request(), Some(*request));
+        } else {
+            assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+            assert_eq!(end_of(received), EventKind::Disconnected);
+        }
         let kind = io::Error::from(error).kind();
         assert_eq!(kind, io::ErrorKind::ConnectionReset);
     }

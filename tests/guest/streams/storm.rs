@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdmacm::{ACCEPT_DEADLINE, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_core::{CmAddr, CmId, ConnParam, EventChannel};
@@ -177,40 +177,41 @@ fn a_listener_limits_its_handshakes(site: &Site) {
 }
 
 /// Clients of librdmacm connect one after the other, and stay until the last one has connected.
+/// The kernel gives up silent ones after more than a minute.
 #[case(needs(Preloaded))]
 fn silent_clients_do_not_delay_librdmacm(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
-        let listener = listener(site).handshake_deadline(PATIENCE);
+        let listener = listener(site).handshake_deadline(5 * PATIENCE);
         let address = address(site, &listener);
-        let start = Instant::now();
         let _silent = Silent::connect(site, &listener);
         hold_back_first_messages(site, &address.port().to_string());
         let number = of_librdmacm(site);
         let clients = script(site, rdma_core, "closes", address.port(), &[number]);
         let stop = listener.stop_handle();
+        let mut longest = Duration::ZERO;
         thread::scope(|scope| {
             let clients = scope.spawn(move || {
-                let ended = clients.finish();
+                let ended = clients.finish_within(5 * PATIENCE);
                 if !ended.status.success() {
                     stop.stop();
                 }
                 ended
             });
             for _ in 0..number {
+                let start = Instant::now();
                 // Fails if the clients have.
                 let Ok((stream, _)) = listener.accept() else {
                     break;
                 };
+                longest = longest.max(start.elapsed());
                 scope.spawn(move || {
-                    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                    stream.set_read_timeout(Some(5 * PATIENCE)).unwrap();
                     expect_end(site, &stream);
                 });
             }
             clients.join().unwrap().assert_success();
         });
-        // Silent ones are given up afterwards.
-        let elapsed = start.elapsed();
-        assert!(elapsed < PATIENCE, "{elapsed:?}");
+        assert!(longest < PATIENCE / 2, "{longest:?} without a client");
     }
 }
 

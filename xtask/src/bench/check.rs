@@ -17,7 +17,7 @@ const FILE: &str = "tests/bench/counts.txt";
 /// By how many percent instructions may rise: the allocator depends on what ran before.
 const TOLERANCE: u64 = 3;
 const UPDATE: &str = "after a change, run `cargo xtask bench --update`";
-/// How often a workload is measured whose counts have risen.
+/// How often workloads are measured whose counts have risen, or whose measurement has failed.
 const ATTEMPTS: u32 = 3;
 
 /// Writes the file with the counts of this checkout, and returns its path.
@@ -60,15 +60,42 @@ fn compare(workspace: &Workspace, guest: &Guest) -> anyhow::Result<Vec<Compared>
     let driver = Driver::build_own(workspace)?;
     let machine = Machine::Guest(guest.clone());
     let toolchain = toolchain(workspace)?;
-    let mut measured = measure(&toolchain, &driver, &machine, &[])?;
-    for _ in 1..ATTEMPTS {
-        let risen = risen(&committed, &measured);
-        if risen.is_empty() {
-            break;
-        }
-        measured.take_lower(&measure(&toolchain, &driver, &machine, &risen)?);
-    }
+    let measured = lowest(&committed, |workloads| {
+        measure(&toolchain, &driver, &machine, workloads)
+    })?;
     Ok(results(&committed, &measured))
+}
+
+/// Measures all workloads, and again those whose counts have risen. Fails if no measurement
+/// succeeds.
+fn lowest(
+    committed: &Counts,
+    mut measure: impl FnMut(&[String]) -> anyhow::Result<Counts>,
+) -> anyhow::Result<Counts> {
+    let mut lowest = measure(&[]);
+    for _ in 1..ATTEMPTS {
+        match &mut lowest {
+            Ok(lowest) => {
+                let risen = risen(committed, lowest);
+                if risen.is_empty() {
+                    break;
+                }
+                match measure(&risen) {
+                    Ok(again) => lowest.take_lower(&again),
+                    Err(error) => report(&error),
+                }
+            }
+            Err(error) => {
+                report(error);
+                lowest = measure(&[]);
+            }
+        }
+    }
+    lowest
+}
+
+fn report(error: &anyhow::Error) {
+    eprintln!("a measurement failed: {error:#}");
 }
 
 fn measure(
@@ -230,6 +257,31 @@ mod tests {
                 !expected.contains('-')
             );
         }
+    }
+
+    #[test]
+    fn a_measurement_that_fails_is_one_attempt() {
+        let committed = counts("a", 10_000, 10, 5);
+        let measured = |outcomes: &[Option<u64>]| {
+            let mut left = outcomes.iter();
+            let lowest = lowest(&committed, |_| {
+                let calls = left.next().copied().flatten().context("it failed");
+                calls.map(|calls| counts("a", 10_000, calls, 5))
+            });
+            let letters = lowest.ok().map(|lowest| compared(&committed, &lowest));
+            (letters, left.len())
+        };
+        let found = |letters: &str| Some(letters.to_owned());
+        assert_eq!(measured(&[Some(10), None]), (found("++"), 1));
+        assert_eq!(measured(&[Some(11), Some(10), None]), (found("++"), 1));
+        assert_eq!(measured(&[None, Some(10), None]), (found("++"), 1));
+        assert_eq!(measured(&[None, Some(11), Some(10)]), (found("++"), 0));
+        assert_eq!(measured(&[Some(11), None, Some(10)]), (found("++"), 0));
+        assert_eq!(
+            measured(&[Some(11), None, None, Some(10)]),
+            (found("-+"), 1)
+        );
+        assert_eq!(measured(&[None, None, None, Some(10)]), (None, 1));
     }
 
     #[test]

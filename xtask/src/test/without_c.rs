@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rdmacm_init::Ending;
@@ -21,8 +20,6 @@ const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
 const SYSTEM: [&str; 5] = ["linux-vdso", "libc", "libm", "libgcc_s", "ld-linux-x86-64"];
 /// A crate of the kernel's constants and structures in Rust, which links nothing.
 const PURE_RUST: &str = "linux-raw-sys";
-/// The guest's timeout: two devices, under emulation.
-const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Runs the checks that need no guest.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
@@ -173,7 +170,6 @@ fn run_pings(guest: &Guest, program: &Path) -> anyhow::Result<()> {
     let program = program.to_string_lossy();
     let argv = ["/bin/sh", "-c", SCRIPT, &program, &folder].map(str::to_owned);
     let machine = Machine {
-        timeout: TIMEOUT,
         // The host's own folder is in the guest's root.
         shares: modules
             .into_iter()

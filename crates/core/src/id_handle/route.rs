@@ -1,6 +1,6 @@
 //! All that is known about an id's route.
 
-use rdmacm_abi::{Command, QueryRoute, QueryRouteResponse};
+use rdmacm_abi::{AddressFamily, Command, QueryRoute, QueryRouteResponse};
 
 use super::IdHandle;
 use super::query::{blank_route, ip_addresses, ip_gids, peer};
@@ -31,7 +31,10 @@ impl IdHandle {
         let mut answer = blank_route();
         id.query_route(Operation::QueryAddresses, &mut answer)?;
         let mut addresses = ip_addresses(&answer);
-        let Some(source) = addresses.source else {
+        // `resolve_ib_service` gives an id with an IP source a native destination, for which this
+        // answer has no room.
+        let is_native = answer.destination.family() == AddressFamily::IB;
+        let Some(source) = addresses.source.filter(|_| !is_native) else {
             return id.native_route(with_path_records);
         };
         let (mut gids, mut path_records) = (None, Vec::new());

@@ -10,7 +10,7 @@ use rdmacm_abi::{
 use rdmacm_core::{
     AddressAbi, Addresses, CmAddr, CommandNumber, Error, Gid, IdHandle, PathData, PortSpace, Result,
 };
-use zerocopy::FromZeros;
+use zerocopy::{FromBytes as _, FromZeros, IntoBytes as _};
 
 use crate::script::FIRST_ID;
 use crate::{Fixture, errno};
@@ -381,11 +381,22 @@ fn a_route_between_native_addresses_is_queried_step_by_step() {
         source: IpSlot::ZERO,
         ..route_answer()
     };
-    fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &without_ip);
-    fixture.ucma.answer(CommandNumber::QUERY, &answer);
-    fixture.ucma.answer(CommandNumber::QUERY, &answer);
-    let route = id.route(false).unwrap();
-    assert!(matches!(route.addresses.source, Some(CmAddr::Ib(_))));
-    assert_eq!(route.gids.unwrap().source, Gid([7; 16]));
-    assert_eq!(fixture.sent().len(), 3);
+    // After `resolve_ib_service` of an id that was bound to an IP address.
+    let mut with_native_peer = route_answer();
+    let mut slot = [0; size_of::<IpSlot>()];
+    slot[..2].copy_from_slice(AddressFamily::IB.as_bytes());
+    with_native_peer.destination = IpSlot::read_from_bytes(&slot).unwrap();
+    for without_addresses in [without_ip, with_native_peer] {
+        fixture.ucma.forget();
+        fixture
+            .ucma
+            .answer(CommandNumber::QUERY_ROUTE, &without_addresses);
+        fixture.ucma.answer(CommandNumber::QUERY, &answer);
+        fixture.ucma.answer(CommandNumber::QUERY, &answer);
+        let route = id.route(false).unwrap();
+        assert!(matches!(route.addresses.source, Some(CmAddr::Ib(_))));
+        assert!(matches!(route.addresses.destination, Some(CmAddr::Ib(_))));
+        assert_eq!(route.gids.unwrap().source, Gid([7; 16]));
+        assert_eq!(fixture.sent().len(), 3);
+    }
 }

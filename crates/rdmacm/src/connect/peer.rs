@@ -19,7 +19,7 @@ use crate::error::Target;
 /// | slices and vectors of [`SocketAddr`] or [`CmAddr`] | the first address that works |
 /// | [`AddrInfo`], slices of it | results of [`addrinfo::resolve`](crate::addrinfo::resolve): the first that works, with the source, route, port space and connect data that are known. Those that RDMA does not reach, or that are for another type of queue pair, are left out. |
 ///
-/// Names are resolved when the connector connects, and so are errors reported:
+/// Names are resolved when the connector connects, and invalid text is reported then:
 /// [`Cause::InvalidAddress`](crate::Cause::InvalidAddress) for a text without a port.
 #[derive(Clone, Debug)]
 #[doc(alias = "ToSocketAddrs")]

@@ -5,13 +5,16 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
+use rdmacm_core::{QueuePair as _, Transport};
 use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::attempt::Attempt;
 use crate::connection::Established;
 use crate::data::{CqKind, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};
-use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
+use crate::event_loop::{
+    Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for, wake_all,
+};
 use crate::stage::Stage;
 
 /// Waits for the next completion of one of the queues of a connection's queue pair.
@@ -76,6 +79,19 @@ impl CompletionSource<'_> {
         Some(Cause::Closed(reason))
     }
 
+    /// The next completion, without those of requests that siw completes twice: it does so while a
+    /// connection closes.
+    fn poll(&self) -> rdmacm_verbs::Result<Option<Completion>> {
+        let may_complete_twice =
+            || self.queue_pair.transport() == Transport::IWarp && self.queue_pair.is_broken();
+        loop {
+            match self.queue().poll() {
+                Err(rdmacm_verbs::Error::Stray { .. }) if may_complete_twice() => {}
+                polled => return polled,
+            }
+        }
+    }
+
     fn try_register(&mut self, key: u64, waker: &Waker) -> rdmacm_verbs::Result<()> {
         let channel = self.queue().own_channel()?;
         let event_loop = self.established.id.event_loop();
@@ -90,7 +106,7 @@ impl WaitSource for CompletionSource<'_> {
 
     fn take(&mut self) -> Option<Self::Item> {
         let closed = self.closed();
-        match self.queue().poll() {
+        match self.poll() {
             Ok(Some(completion)) => return Some(Ok(completion)),
             Ok(None) => {}
             Err(error) => return Some(Err(Cause::device(error))),
@@ -197,7 +213,7 @@ impl WatchedChannel {
         let one = watched.iter().find(|one| one.channel == self.channel);
         let waiters: Vec<_> = one.iter().flat_map(|one| one.cloned_waiters()).collect();
         drop(watched);
-        waiters.into_iter().for_each(Waker::wake);
+        wake_all(waiters);
     }
 
     fn cloned_waiters(&self) -> Vec<Waker> {

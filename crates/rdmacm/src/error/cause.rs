@@ -16,8 +16,8 @@ pub enum Cause {
     /// The kernel refused a command, or this library refused an argument before.
     #[error("{}", Refusal(.0))]
     Refused(core::Error),
-    /// An event of the kernel reports a failure, or is one by coming before the connection is
-    /// established, such as `ADDR_CHANGE`.
+    /// The kernel reported a failure, or an event that ends the attempt because it came before the
+    /// connection was established, such as `ADDR_CHANGE`.
     #[error(transparent)]
     Event(EventFailure),
     /// The asynchronous runtime does not watch the node's descriptor.
@@ -90,11 +90,12 @@ pub enum Cause {
     /// that says so; if the event comes, [`Closed`](Self::Closed) holds both.
     #[error("{0}")]
     Request(FailedRequest),
-    /// The device refused, or is gone.
+    /// The device refused, or its context is closed.
     #[error("{error}")]
     Device {
         /// A `rdmacm::verbs::Error` ([`io::Error::get_ref`]), of kind
-        /// [`NotConnected`](io::ErrorKind::NotConnected) if the device is gone.
+        /// [`NotConnected`](io::ErrorKind::NotConnected) if the context is closed, for example
+        /// because the device was removed.
         error: io::Error,
         /// The error number, if there is one.
         errno: Option<i32>,

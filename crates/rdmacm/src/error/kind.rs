@@ -20,8 +20,8 @@ impl Error {
     }
 
     /// Whether an established connection, or a datagram socket, is closed: the peer
-    /// disconnected or broke the protocol, a request failed, the device is gone, or the bond that
-    /// has the socket's address has failed over.
+    /// disconnected or broke the protocol, a request failed, the device was removed or its context
+    /// closed, or the bond that has the socket's address has failed over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.0.cause {
@@ -158,7 +158,7 @@ impl Error {
         }
     }
 
-    /// Whether the device is gone.
+    /// Whether the device was removed, or its context closed.
     fn is_device_removed(&self) -> bool {
         match &self.0.cause {
             Cause::Event(failure) => failure.kind() == EventKind::DeviceRemoval,
@@ -191,7 +191,7 @@ fn is_port_not_available(operation: &Operation) -> bool {
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
 /// | the connection is closed, a request or the queue pair failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
-/// | the device is gone, or the bond that has the address of a datagram socket has failed over | [`NotConnected`](io::ErrorKind::NotConnected) |
+/// | the device was removed or its context closed, or the bond that has the address of a datagram socket has failed over | [`NotConnected`](io::ErrorKind::NotConnected) |
 /// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
 /// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |
@@ -261,7 +261,7 @@ fn is_retryable_lookup(error: &addrinfo::Error) -> bool {
     )
 }
 
-/// Whether an error of the verbs layer says that its device is gone.
+/// Whether an error of the verbs layer says that the device's context is closed.
 fn is_device_removed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotConnected
 }

@@ -7,7 +7,7 @@ use std::task::Waker;
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::pending_events::PendingEvents;
-use super::{NextWaiters, TimedSource, WaitSource, WaiterQueue};
+use super::{NextWaiters, TimedSource, WaitSource, WaiterQueue, wake_all};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -93,10 +93,7 @@ impl EventQueue {
         let next = inner.waiters.next();
         let connection = inner.connection.clone();
         drop(inner);
-        next.wake();
-        if let Some(connection) = connection {
-            connection.wake();
-        }
+        wake_all(next.into_iter().chain(connection));
     }
 
     /// From now on this waker too is woken by all that comes. Those who have waited for the
@@ -141,7 +138,7 @@ impl EventQueue {
         let waiters = inner.waiters.iter().chain(&inner.connection);
         let waiters: Vec<_> = waiters.cloned().collect();
         drop(inner);
-        waiters.into_iter().for_each(Waker::wake);
+        wake_all(waiters);
     }
 
     /// Whether it was closed.

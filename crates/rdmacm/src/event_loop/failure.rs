@@ -1,10 +1,8 @@
 //! Failures of the event loop itself, which all waiters receive.
 
-use std::task::Waker;
-
 use rdmacm_core::{Error, Result};
 
-use super::EventLoop;
+use super::{EventLoop, wake_all};
 use crate::sync::Ordering;
 
 impl EventLoop {
@@ -24,7 +22,7 @@ impl EventLoop {
         self.failures.fetch_add(1, Ordering::Release);
         let waiters: Vec<_> = state.tasks.iter().cloned().collect();
         drop(state);
-        waiters.into_iter().for_each(Waker::wake);
+        wake_all(waiters);
     }
 
     /// How many failures there were so far.

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use super::wake_all;
+
 /// How a task waits, in the order in which they are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaiterKind {
@@ -152,10 +154,16 @@ impl NextWaiters {
     }
 
     pub(crate) fn wake(self) {
-        self.first
-            .into_iter()
-            .chain(self.others)
-            .for_each(Waker::wake);
+        wake_all(self);
+    }
+}
+
+impl IntoIterator for NextWaiters {
+    type Item = Waker;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Waker>, std::vec::IntoIter<Waker>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.others)
     }
 }
 

@@ -4,6 +4,8 @@ use std::task::Waker;
 
 use rdmacm_verbs::SgList;
 
+use crate::event_loop::wake_all;
+
 /// What is done without the lock: dropping the last waker of a task ends the task, and
 /// dropping the last reference to memory is a system call.
 #[derive(Debug, Default)]
@@ -36,12 +38,8 @@ impl Deferred {
     }
 
     fn run_all(self) {
-        if let Some(waker) = self.waker {
-            waker.wake();
-        }
-        if let Some(more) = self.more {
-            more.wakers.into_iter().for_each(Waker::wake);
-        }
+        let more = self.more.unwrap_or_default();
+        wake_all(self.waker.into_iter().chain(more.wakers));
     }
 
     /// Whether someone is woken.

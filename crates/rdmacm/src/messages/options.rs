@@ -74,8 +74,8 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages may arrive before the first of them is received: one or more. A
-    /// message that was received counts for as long as it is kept.
+    /// The number of messages that may arrive before this side receives one: one or more. A
+    /// received [`Message`](crate::Message) counts until it is dropped.
     #[must_use]
     #[doc(alias = "max_recv_wr")]
     pub fn receives(mut self, messages: u32) -> Self {
@@ -83,8 +83,8 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages, reads and writes may be in flight: one or more. Further ones wait
-    /// for those.
+    /// How many messages, reads and writes may be in flight: one or more. A further call waits
+    /// until one of them completes.
     #[must_use]
     #[doc(alias = "max_send_wr")]
     pub fn sends(mut self, requests: u32) -> Self {

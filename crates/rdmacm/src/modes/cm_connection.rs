@@ -58,9 +58,9 @@ by_mode! {
     }
     both {
         ///
-        /// When a RoCE or InfiniBand peer disconnects, it waits for a reply. Any call that waits on
-        /// the node sends the reply, [`closed`](Self::closed) for example, and so does
-        /// [`Node::drive`](super::Node::drive).
+        /// A RoCE or InfiniBand peer that disconnects (DREQ) waits for this side's reply (DREP).
+        /// Any call that waits on this connection, such as [`closed`](Self::closed), or on another
+        /// object of its [`Node`], sends it; so does [`Node::drive`].
         ///
         /// Dropping the connection aborts it: requests that have not completed are cancelled and
         /// their data may be lost, the peer is notified, and nothing is waited for.
@@ -123,8 +123,8 @@ impl<Q> CmConnection<Q> {
     }
 
     /// On the connecting side, the private data of the peer's reply, as
-    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. On the accepting
-    /// side the request has it.
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. The accepting side
+    /// finds the peer's private data in [`Incoming::private_data`](super::Incoming::private_data).
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.established.private_data
@@ -156,8 +156,8 @@ impl<Q> CmConnection<Q> {
 
     waits! {
         /// Waits until the connection is closed, and returns why: the peer disconnected or is
-        /// lost, or the device was removed. Requests of the queue pair that fail are the
-        /// caller's to notice. Any number of callers may wait.
+        /// lost, or the device was removed. Failed requests are not reported here; they appear in
+        /// the completion queues. Any number of callers may wait.
         ///
         /// # Errors
         /// [`Cause::Deadline`](crate::Cause::Deadline): it is still open.

@@ -67,12 +67,12 @@ by_mode! {
         /// sent after it. A message or a write that is posted after [`start_read`](Self::start_read)
         /// may overtake the read: wait for the read first.
         ///
-        /// Nothing limits a sender that is faster than the receiver but what [`MessageOptions`]
-        /// say, and a message that is longer than the receiver's
-        /// [size](MessageOptions::size) ends the connection.
+        /// There is no flow control beyond the limits in [`MessageOptions`]. A message longer than
+        /// the receiver's [size](MessageOptions::size) ends the connection.
         ///
-        /// When a RoCE or InfiniBand peer disconnects, it waits for a reply. Any call that waits on
-        /// the node sends the reply, and so does [`Node::drive`].
+        /// A RoCE or InfiniBand peer that disconnects (DREQ) waits for this side's reply (DREP).
+        /// Any call that waits on this connection, or on another object of its [`Node`], sends it;
+        /// so does [`Node::drive`].
         ///
         /// Dropping the connection aborts it without waiting: requests that have not completed are
         /// cancelled, their data may be lost, and the peer is notified. [`close`](Self::close)
@@ -134,8 +134,8 @@ impl Connection {
     }
 
     /// On the connecting side, the private data of the peer's reply, as
-    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. On the accepting
-    /// side the request has it.
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. The accepting side
+    /// finds the peer's private data in [`Incoming::private_data`](super::Incoming::private_data).
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.inner.established().private_data
@@ -169,9 +169,9 @@ impl Connection {
         self.inner.queue_pair().protection_domain()
     }
 
-    /// How long each later call that transfers may take, counted from the call. There is no
-    /// limit by default. After an [`Instant`](std::time::Instant), once that has passed, each call
-    /// that has to wait fails.
+    /// Sets the timeout of later calls that send, receive, flush, read or write, measured from each
+    /// call. There is none by default. After a given [`Instant`](std::time::Instant) has passed,
+    /// every call that would have to wait fails.
     pub fn set_deadline(&self, deadline: impl Into<Deadline>) {
         self.inner.set_deadline(deadline.into());
     }

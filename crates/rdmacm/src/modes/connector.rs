@@ -15,11 +15,11 @@ by_mode! {
     /// How to connect: the peer, the source, the private data, the deadline and retries.
     ///
     /// Connecting resolves the name and tries its addresses in the system's order. An attempt
-    /// starts [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY) after the one before, or as soon as that one fails, and
-    /// the first attempt that connects wins. Each attempt resolves the address and the route,
-    /// creates a queue pair and connects it; [`resolve`](Self::resolve) stops before the queue
-    /// pair. One deadline covers all of this, [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by
-    /// default.
+    /// starts [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY) after the one before,
+    /// or as soon as that one fails, and the first attempt that connects wins. Each attempt
+    /// resolves the address and the route, creates a queue pair and connects it;
+    /// [`resolve`](Self::resolve) stops before the queue pair. One deadline covers all of this,
+    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by default.
     ///
     blocking {
         /// ```no_run
@@ -83,16 +83,16 @@ impl Connector {
         }
     }
 
-    /// Uses a node that others use too, with its event channel, resolver and executor, instead
-    /// of one of its own.
+    /// Uses the event channel, resolver and executor of this node. By default the connector opens a
+    /// node of its own.
     #[must_use]
     pub fn with_node(mut self, node: &Node) -> Self {
         self.node = Some(node.clone());
         self
     }
 
-    /// How long all of it may take; [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by
-    /// default.
+    /// How long name resolution, all attempts and all retries may take together;
+    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by default.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.config.deadline = deadline.into();
@@ -106,8 +106,9 @@ impl Connector {
         self
     }
 
-    /// The delay after which the next one of several addresses is tried as well;
-    /// [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY), 250 ms, by default.
+    /// How long to wait for an attempt before also trying the next address (RFC 8305, Connection
+    /// Attempt Delay); [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY), 250 ms, by
+    /// default.
     #[must_use]
     pub fn attempt_delay(mut self, attempt_delay: Duration) -> Self {
         self.config.attempt_delay = attempt_delay;
@@ -185,8 +186,8 @@ impl Connector {
         self
     }
 
-    /// The parameters of the connect request, all at once: depths, retries, private data. The connector fills
-    /// in the number of the queue pair.
+    /// The parameters of the connect request, all at once: depths, retries, private data. The
+    /// connector fills in the number of the queue pair.
     #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {
         self.config.param = param;

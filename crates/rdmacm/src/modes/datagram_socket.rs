@@ -50,15 +50,15 @@ by_mode! {
         ///
     }
     both {
-        /// Peers that resolve its address and port (SIDR) receive a reply from any call that
-        /// waits on it: to receive, or for room to send.
+        /// SIDR requests (peers resolving its address and port) are answered only by calls that
+        /// receive, send or flush on this socket: keep one waiting, to receive for example.
         ///
         /// It is closed for good when its device is removed, or the bond that has its address fails
         /// over to an interface with another link-layer address ([`Cause::SocketClosed`],
         /// [`Cause::Device`]), or when a datagram cannot be sent ([`Cause::Request`], or
-        /// [`Cause::QueuePairFailed`] while only its consequences are known), as on rxe if the route
-        /// to its destination has gone. An address that is moved otherwise closes nothing.
-        /// Datagrams that have arrived are received first. A group that is lost
+        /// [`Cause::QueuePairFailed`] if only flushed requests have been seen so far), as on rxe if
+        /// the route to its destination has gone. An address that is moved otherwise closes
+        /// nothing. Datagrams that have arrived are received first. A group that is lost
         /// ([`Cause::GroupLost`]) does not close it.
         ///
         /// Dropping it leaves its groups and discards what is still to be sent:
@@ -256,9 +256,9 @@ impl DatagramSocket {
             ///
             /// # Errors
             /// [`Cause::DatagramTooLong`]; [`Cause::Event`] if the host does not answer;
-            /// [`Cause::Device`] if the kernel finds no route to the address, or the device is gone;
-            /// [`Cause::Deadline`] if there was no room or no answer in time: nothing was sent.
-            /// Otherwise the socket is closed.
+            /// [`Cause::Device`] if the kernel finds no route to the address, or the device's
+            /// context is closed; [`Cause::Deadline`] if there was no room or no answer in time:
+            /// nothing was sent. Otherwise the socket is closed.
             #[doc(alias = "rdma_post_ud_send", alias = "ibv_create_ah")]
         }
         pub fn send_to(&self, datagram: &[u8], to: &DatagramAddr) -> Result<()> {

@@ -17,10 +17,10 @@ by_mode! {
     /// peer's first messages. [Connected](Self::connect), it is a [`CmConnection`] of that queue
     /// pair.
     ///
-    /// On iWARP the connecting side sends first. siw replies before it watches the connection,
-    /// and does not read what arrives in between until more arrives: a client that sends one
-    /// message and waits should send something more, such as an empty write.
-    /// [`Connection`](super::Connection) does that by itself.
+    /// On iWARP the connecting side sends first. siw sends its MPA reply before it watches the
+    /// socket for data, so a message that arrives in between is processed only when the next one
+    /// arrives: a client that sends one message and waits should send something more, such as an
+    /// empty write. [`Connection`](super::Connection) does that by itself.
     ///
     blocking {
         /// ```no_run
@@ -126,7 +126,8 @@ impl Endpoint {
         })
     }
 
-    /// As [`new`](Self::new), for a connect request that a [`Listener`](super::Listener) has received.
+    /// As [`new`](Self::new), for a connect request that a [`Listener`](super::Listener) has
+    /// received.
     ///
     /// # Errors
     /// [`Stage::QueuePair`]; the peer is rejected then.
@@ -209,8 +210,8 @@ impl IncomingEndpoint {
     }
 
     waits! {
-        /// Accepts the peer. `param` has the parameters of the reply; the number of the queue pair is filled
-        /// in.
+        /// Accepts the peer. `param` has the parameters of the reply; the number of the queue pair
+        /// is filled in.
         awaited {
             /// Dropping the future rejects the peer, or disconnects it if it was accepted already.
         }

@@ -98,16 +98,16 @@ impl Incoming {
         self.request.event.conn()
     }
 
-    /// The id, by which to query its device, addresses, GIDs and path records, and to move a
-    /// queue pair to INIT so that receives can be posted
+    /// The connection's id. Use it to query device, addresses, GIDs and path records, or to move
+    /// your queue pair to INIT so that you can post receives first
     /// (`incoming.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.request.id.id()
     }
 
-    /// The RDMA device by which the peer is reached. The kernel is not asked if the listener is
-    /// bound to a device.
+    /// The RDMA device by which the peer is reached. Costs no system call if the listener is bound
+    /// to a device.
     ///
     /// # Errors
     /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
@@ -154,8 +154,8 @@ impl Incoming {
     /// Rejects the peer, with private data.
     ///
     /// # Errors
-    /// [`Stage::Reject`]: the data are too long, or the peer is gone. It is rejected in any
-    /// case.
+    /// [`Stage::Reject`]: the private data is too long, or the peer has already given up. The
+    /// request is rejected in either case.
     #[doc(alias = "rdma_reject")]
     pub fn reject(self, private_data: &[u8]) -> Result<()> {
         let rejected = self.id().reject(private_data);

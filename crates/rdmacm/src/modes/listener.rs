@@ -15,11 +15,12 @@ use crate::{error::Cause, stage::Stage};
 by_mode! {
     /// Waits for connect requests on an address, or on all of them.
     ///
-    /// Any call that waits on the node reads connect requests and queues them for
-    /// [`accept`](Self::accept). Requests beyond the [queue](ListenerOptions::queue) are rejected
-    /// at once. Requests that no call reads stay in the kernel's backlog. If that is full, the
-    /// kernel rejects further requests on iWARP; on InfiniBand and RoCE it drops them without a
-    /// reply, and their senders try again after more than four seconds.
+    /// While any thread or task waits for something of the same [`Node`], connect requests are read
+    /// from the kernel and queued for [`accept`](Self::accept). Requests beyond the
+    /// [queue](ListenerOptions::queue) are rejected at once. Requests that are not read stay in the
+    /// kernel's backlog. If that is full, the kernel rejects further requests on iWARP; on
+    /// InfiniBand and RoCE it drops them without a reply, and their senders try again after more
+    /// than four seconds.
     ///
     /// Dropping the listener rejects the requests in its queue. Accepted connections are not
     /// affected.
@@ -100,9 +101,10 @@ impl Listener {
         /// `[::]:7471` for all addresses of both families. The kernel chooses the port if it is 0.
         ///
         /// # Errors
-        /// [`Cause::InvalidAddress`] for a text that is not an address; [`Cause::LoopbackAddress`] for
-        /// an address such as `127.0.0.1`; [`Stage::Listen`] if the kernel refuses;
-        /// [`Stage::Open`], unless the options have a node, if the device cannot be opened
+        /// [`Cause::InvalidAddress`] for a text that is not an address;
+        /// [`Cause::LoopbackAddress`] for an address such as `127.0.0.1`; [`Stage::Listen`] if the
+        /// kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot be
+        /// opened
         blocking {
             /// ([`Node::open`]).
         }

@@ -38,7 +38,7 @@ impl ListenerOptions {
         }
     }
 
-    /// Uses a node that others use too, instead of one of its own.
+    /// Uses this node. By default the listener opens a node of its own.
     #[must_use]
     pub fn with_node(mut self, node: &Node) -> Self {
         self.node = Some(node.clone());

@@ -1,4 +1,4 @@
-//! What connectors and listeners share.
+//! The context of connectors and listeners.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,8 +13,9 @@ use crate::event_loop::{EventLoop, drive};
 use crate::stage::Stage;
 
 by_mode! {
-    /// What connectors and listeners share: one event channel for all their ids, the resolver
-    /// of names, and the executor of calls that block.
+    /// The context that connectors and listeners share: an event channel, the event loop that reads
+    /// it, a name resolver, and an executor for blocking calls. The event loop has no thread:
+    /// whichever call waits on the node runs it.
     ///
     blocking {
         /// ```no_run
@@ -67,10 +68,12 @@ impl Node {
         awaited {
             /// Call it within the runtime; elsewhere it fails with
             /// [`Cause::Runtime`](crate::Cause::Runtime), and without the feature `tokio` always:
-            /// then use [`options`](Self::options) with a runtime. The node belongs to this runtime:
-            /// tasks of another one may wait on it as well, but once this one has shut down, each
-            /// wait fails with `ECANCELED`. While tokio's runtime shuts down, a wait with a deadline
-            /// in another one may panic, as tokio's timers do.
+            /// then use [`options`](Self::options) with a runtime. The node belongs to this
+            /// runtime: tasks of another one may wait on it as well, as long as this one runs. A
+            /// current-thread runtime runs only inside `block_on`; while it does not run, waits of
+            /// other runtimes, and their deadlines, do not end. Once it has shut down, each wait
+            /// fails with `ECANCELED`. While tokio's runtime shuts down, a wait with a deadline in
+            /// another one may panic, as tokio's timers do.
             ///
             /// # Panics
             /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls with a

@@ -37,7 +37,7 @@ impl RdmaDatagramOptions {
         }
     }
 
-    /// Uses a node that others use too, instead of one of its own.
+    /// Uses this node. By default the socket opens a node of its own.
     #[must_use]
     pub fn with_node(mut self, node: &Node) -> Self {
         self.node = Some(node.clone());

@@ -139,10 +139,12 @@ impl RdmaStream {
     /// shut down for writing before.
     ///
     /// Call this if you cannot send everything that you have begun to send, so that the peer does
-    /// not take an incomplete stream for a complete one. A librdmacm peer cannot tell the
-    /// difference: it reports every end of a connection as the end of the stream. Operations of the
-    /// other half, if there is one, fail with
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
+    /// not take an incomplete stream for a complete one. Operations of the other half, if there is
+    /// one, fail with [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
+    ///
+    /// A librdmacm peer cannot tell the difference where it notices the abort. On RoCE and
+    /// InfiniBand, a thread blocked in `rrecv` never does (before rdma-core 63, neither does a
+    /// client that polls). To such a peer, drop or [`close`](Self::close) the stream instead.
     pub fn abort(self) {
         self.inner.abort();
     }

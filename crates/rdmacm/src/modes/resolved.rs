@@ -66,8 +66,8 @@ impl Resolved {
         self.routed.id.event_loop()
     }
 
-    /// The id, by which to query its device, addresses, GIDs and path records, and to move a
-    /// queue pair to INIT so that receives can be posted
+    /// The connection's id. Use it to query device, addresses, GIDs and path records, or to move
+    /// your queue pair to INIT so that you can post receives first
     /// (`resolved.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {

@@ -96,7 +96,7 @@ macro_rules! addresses {
             /// The address of this side.
             ///
             /// # Errors
-            /// The id is gone, or has an address that is not of IP.
+            /// The id was destroyed, or has an address that is not of IP.
             #[doc(alias = "rgetsockname")]
             pub fn local_addr(&self) -> io::Result<SocketAddr> {
                 Ok(self.inner.local_addr()?)
@@ -105,7 +105,7 @@ macro_rules! addresses {
             /// The address of the peer.
             ///
             /// # Errors
-            /// The id is gone, or has an address that is not of IP.
+            /// The id was destroyed, or has an address that is not of IP.
             #[doc(alias = "rgetpeername")]
             pub fn peer_addr(&self) -> io::Result<SocketAddr> {
                 Ok(self.inner.peer_addr()?)

@@ -75,9 +75,9 @@ impl CmConnection<QueuePair> {
 
     waits! {
         /// Waits for the completion of the next request that was sent. The queue pair must be
-        /// [`with_completion_channels`]. Any number of callers may wait; each completion goes to one of them.
-        /// They must wait on the same node, and not on the queue or its channel as well, which
-        /// would take the channel's notifications.
+        /// created [`with_completion_channels`]. Any number of callers may wait; each completion
+        /// goes to one of them. They must wait on the same node, and not on the queue or its
+        /// channel as well, which would take the channel's notifications.
         ///
         /// [`with_completion_channels`]: rdmacm_verbs::QpOptions::with_completion_channels
         awaited {
@@ -88,9 +88,9 @@ impl CmConnection<QueuePair> {
             ///
             /// # Errors
             /// [`Cause::Closed`] once the connection is closed and nothing more completes: requests
-            /// that were in flight complete before, as flushed. [`Cause::Device`] if the
-            /// device is gone and all requests have completed, or the queue pair has no completion channel.
-            /// [`Cause::Deadline`]: nothing completed in time.
+            /// that were in flight complete before, as flushed. [`Cause::Device`] if the device's
+            /// context is closed and all requests have completed, or the queue pair has no
+            /// completion channel. [`Cause::Deadline`]: nothing completed in time.
             #[doc(alias = "rdma_get_send_comp")]
         }
         pub fn next_sent(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {

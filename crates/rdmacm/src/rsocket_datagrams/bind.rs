@@ -81,9 +81,9 @@ fn bind_once(
     let udp = UdpSocket::bind(address).map_err(refused)?;
     let address = udp.local_addr().map_err(refused)?;
     let datagrams = datagrams::Socket::open(attempt, CmAddr::from(address), &sizes.config())?;
-    let number = datagrams.queue_pair().queue_pair().number();
+    let queue_pair = datagrams.queue_pair().queue_pair();
     let max_arrivals = usize::try_from(sizes.receives).unwrap_or(usize::MAX);
-    let service = ResolutionService::new(udp, address, number, peer, max_arrivals);
+    let service = ResolutionService::new(udp, address, queue_pair, peer, max_arrivals);
     let service = Arc::new(service.map_err(refused)?);
     let source: Arc<dyn EventSource> = service.clone();
     let watched = attempt.event_loop.watch(&source);

@@ -11,7 +11,7 @@ use std::time::Instant;
 use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_rsocket::{DATAGRAM_BUFFER, ResolutionKind, ResolutionMessage};
-use rdmacm_verbs::AddressHandle;
+use rdmacm_verbs::{AddressHandle, Context, QueuePair};
 
 use super::address::peer_address;
 use super::peers::{Peers, SendTarget};
@@ -44,8 +44,8 @@ pub(super) struct ResolutionService {
     state: Mutex<State>,
     calls: AtomicU32,
     is_closed: AtomicBool,
-    /// The process that opened the socket.
-    opener: u32,
+    /// That of the queue pair.
+    context: Context,
 }
 
 #[derive(Debug, Default)]
@@ -56,14 +56,14 @@ struct State {
 }
 
 impl ResolutionService {
-    /// Of a UDP socket that is bound to this address.
+    /// Of a UDP socket that is bound to this address, and a queue pair of this context.
     ///
     /// # Errors
     /// The error number of `ioctl(2)`.
     pub(super) fn new(
         udp: UdpSocket,
         address: SocketAddr,
-        qp_number: u32,
+        queue_pair: &QueuePair,
         peer: Option<SocketAddr>,
         max_arrivals: usize,
     ) -> io::Result<Self> {
@@ -71,13 +71,13 @@ impl ResolutionService {
         Ok(Self {
             udp,
             address,
-            qp_number,
+            qp_number: queue_pair.number(),
+            context: queue_pair.context().clone(),
             peer,
             max_arrivals,
             state: Mutex::default(),
             calls: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
-            opener: std::process::id(),
         })
     }
 
@@ -128,6 +128,9 @@ impl ResolutionService {
     }
 
     pub(super) fn take_arrival(&self) -> Option<UdpArrival> {
+        if self.context.is_in_child() {
+            return None;
+        }
         self.state().arrivals.pop_front()
     }
 
@@ -169,6 +172,10 @@ impl ResolutionService {
 
     /// Handles what has arrived.
     pub(super) fn receive_some(&self) {
+        // What is read from the socket is lost to the parent.
+        if self.context.is_in_child() {
+            return;
+        }
         let mut buffer = [0; DATAGRAM_BUFFER];
         for _ in 0..MAX_EVENTS {
             match self.udp.recv_from(&mut buffer) {
@@ -260,6 +267,6 @@ impl EventSource for ResolutionService {
     }
 
     fn is_in_child(&self) -> bool {
-        self.opener != std::process::id()
+        self.context.is_in_child()
     }
 }

@@ -190,6 +190,12 @@ impl PendingHandshakes {
             if let Some(stream) = self.take_stream()? {
                 return Ok(Some(stream));
             }
+            if let Some(stopped) = ids.stopped() {
+                // Nobody would complete what was begun.
+                self.give_up();
+                ids.reject_requests();
+                return Err(stopped);
+            }
             if self.is_full() {
                 return ids.failure_at_once().map_or(Ok(None), Err);
             }

@@ -14,7 +14,7 @@ use super::options::StreamOptions;
 use crate::attempt::Attempt;
 use crate::connect::ACCEPT_DEADLINE;
 use crate::error::{Result, Target};
-use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue};
+use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue, wake_all};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
@@ -74,7 +74,7 @@ impl PendingHandshakes {
         state.pending.push(pending);
         let wakers = state.all_waiters();
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
         Ok(())
     }
 
@@ -136,13 +136,20 @@ impl PendingHandshakes {
                 Vec::new()
             };
             drop(state);
-            wakers.into_iter().for_each(Waker::wake);
+            wake_all(wakers);
             match outcome {
                 Some(Ok(stream)) => return Ok(Some(stream)),
                 Some(Err(error)) if error.stage() != Stage::Establish => return Err(error),
                 Some(Err(_)) | None => {}
             }
         }
+    }
+
+    /// Gives up all peers whose handshake is in flight.
+    pub(super) fn give_up(&self) {
+        // Without the lock: see `State::expired`.
+        let pending = std::mem::take(&mut self.state().pending);
+        drop(pending);
     }
 
     pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds) {

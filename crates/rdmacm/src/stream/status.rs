@@ -6,7 +6,7 @@ use rdmacm_rsocket::Shutdown;
 
 use super::failure::StreamFailure;
 use crate::data::KeepAlive;
-use crate::event_loop::{WaiterQueue, WaitingThread};
+use crate::event_loop::{WaiterQueue, WaitingThread, wake_all};
 
 /// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,9 +209,6 @@ impl Wakers {
 
     #[cold]
     fn wake_each(self) {
-        self.first
-            .into_iter()
-            .chain(self.more)
-            .for_each(Waker::wake);
+        wake_all(self.first.into_iter().chain(self.more));
     }
 }

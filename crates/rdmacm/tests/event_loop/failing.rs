@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use rdmacm::core::EventChannel;
 use rdmacm::{Cause, Error, Listener, Node, tokio as awaited};
+use rdmacm_test_helpers::PATIENCE;
 
 use crate::ucma_file::{Failing, Flooding};
 
 const ENOMEM: i32 = 12;
 const EINTR: i32 = 4;
+/// A deadline that is to pass.
 const SOON: Duration = Duration::from_millis(50);
 
 const ADDRESS: &str = "10.1.0.7:7471";
@@ -45,10 +47,10 @@ fn assert_deadline(error: &Error) {
 fn a_node_works_after_a_failed_wait() {
     let (device, listener) = blocking();
     device.fail(Failing::Wait, ENOMEM);
-    assert_refused(&listener.accept(SOON).unwrap_err());
+    assert_refused(&listener.accept(PATIENCE).unwrap_err());
     assert_deadline(&listener.accept(SOON).unwrap_err());
     device.flood(SOON);
-    drop(listener.accept(SOON).unwrap());
+    drop(listener.accept(PATIENCE).unwrap());
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn an_interrupted_wait_goes_on() {
 fn a_node_works_after_a_failed_read() {
     let (device, listener) = blocking();
     device.fail(Failing::Read, ENOMEM);
-    assert_refused(&listener.accept(SOON).unwrap_err());
+    assert_refused(&listener.accept(PATIENCE).unwrap_err());
     assert_deadline(&listener.accept(SOON).unwrap_err());
 }
 
@@ -71,15 +73,16 @@ async fn the_next_wait_reads_what_a_failed_read_left() {
     let (device, listener) = on_tokio();
     device.fail(Failing::Read, ENOMEM);
     device.flood(SOON);
-    assert_refused(&listener.accept(SOON).await.unwrap_err());
-    drop(listener.accept(SOON).await.unwrap());
+    assert_refused(&listener.accept(PATIENCE).await.unwrap_err());
+    drop(listener.accept(PATIENCE).await.unwrap());
 }
 
 #[tokio::test]
 async fn all_waiters_receive_a_failure() {
     let (device, listener) = on_tokio();
     let both = async {
-        tokio::join!(listener.accept(SOON), listener.accept(SOON), async {
+        let (one, other) = (listener.accept(PATIENCE), listener.accept(PATIENCE));
+        tokio::join!(one, other, async {
             device.fail(Failing::Read, ENOMEM);
         })
     };
@@ -99,7 +102,7 @@ async fn a_poll_does_not_learn_of_a_failure_before_it() {
     let gone = &mut Context::from_waker(Waker::noop());
     assert!(polled.poll_accept(gone).is_pending());
     device.fail(Failing::Read, ENOMEM);
-    assert_refused(&other.accept(SOON).await.unwrap_err());
+    assert_refused(&other.accept(PATIENCE).await.unwrap_err());
     let polled = poll_fn(|context| Poll::Ready(polled.poll_accept(context)));
     assert!(polled.await.is_pending());
 }

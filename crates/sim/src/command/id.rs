@@ -72,3 +72,10 @@ pub(super) fn resume_destroy(
     let events_reported = destroy::id(kernel.state, key);
     Some(respond(call, &DestroyIdResponse { events_reported }, 0))
 }
+
+/// The id is as it was before the command.
+pub(super) fn abandon_destroy(kernel: &mut Kernel<'_>, key: IdKey) {
+    if let Some(id) = kernel.state.id(key) {
+        id.is_destroying = false;
+    }
+}

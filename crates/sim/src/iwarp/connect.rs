@@ -69,6 +69,14 @@ pub(crate) fn take_handshake_result(state: &mut SimState, key: IdKey) -> Option<
     Some(result)
 }
 
+/// Nobody waits for TCP's handshake any more. The id may connect again, as after a failure.
+pub(crate) fn abandon_handshake(state: &mut SimState, key: IdKey) {
+    if let Some(connection) = state.id(key).and_then(Id::iw) {
+        connection.handshake_result = Some(Err(Errno::EINTR));
+        take_handshake_result(state, key);
+    }
+}
+
 fn depths_of(param: &ConnParam) -> ReadDepths {
     ReadDepths {
         inbound: param.responder_resources,

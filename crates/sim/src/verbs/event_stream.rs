@@ -103,10 +103,13 @@ impl EventStream {
 mod tests {
     use std::fs::File;
     use std::io::Read as _;
+    use std::time::Duration;
 
     use zerocopy::FromBytes;
 
     use super::*;
+    use crate::Fabric;
+    use crate::verbs::channel::Channel;
 
     #[test]
     fn events_that_nobody_has_read_are_kept() {
@@ -125,5 +128,41 @@ mod tests {
             stream.send_unsent();
         }
         assert!(stream.send_unsent());
+    }
+
+    /// Tasks of a runtime may read events for long without a command.
+    #[test]
+    fn kept_events_are_sent_when_the_clock_moves_or_a_program_asks_what_is_due() {
+        // More than sockets have room for, each time.
+        const KEPT: usize = 16 << 20;
+        let fabric = Fabric::roce(["host"]);
+        let host = fabric.find_host("host").unwrap();
+        let file = host.open().unwrap();
+        let (mut events, id, descriptor) = EventStream::new().unwrap();
+        events.unsent.extend(std::iter::repeat_n(0, KEPT));
+        host.state().change(|state| {
+            let verbs = state.verbs(0, 0).unwrap();
+            verbs.channels.insert(id, Channel { context: 1, events });
+            verbs.has_unsent = true;
+        });
+        let mut reader = UnixStream::from(descriptor);
+        reader.set_nonblocking(true).unwrap();
+        let mut read = || {
+            let mut bytes = Vec::new();
+            let end = reader.read_to_end(&mut bytes).unwrap_err();
+            assert_eq!(end.kind(), io::ErrorKind::WouldBlock);
+            bytes.len()
+        };
+        let asks: [&dyn Fn(); 3] = [
+            &|| assert_eq!(file.next_due(), None),
+            &|| file.advance_to(file.now()),
+            &|| fabric.advance(Duration::ZERO),
+        ];
+        assert_ne!(read(), 0);
+        for ask in asks {
+            assert_eq!(read(), 0);
+            ask();
+            assert_ne!(read(), 0);
+        }
     }
 }

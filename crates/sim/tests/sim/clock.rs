@@ -13,7 +13,7 @@ use rdmacm_test_helpers::WatchedThread;
 use crate::pair::{Hosts, client_param, server_param};
 use crate::{SECOND, TwoHosts, expect, resolved};
 
-fn is_readable(channel: &EventChannel) -> bool {
+pub(crate) fn is_readable(channel: &EventChannel) -> bool {
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
 }

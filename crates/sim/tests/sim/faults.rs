@@ -5,10 +5,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rdmacm_core::{CommandNumber, EventKind, PortSpace};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rdmacm_core::{CmId, CommandNumber, EventKind, PortSpace};
 use rdmacm_sim::{Host, KernelVersion, MessageKind};
 use rdmacm_test_helpers::PATIENCE;
 
+use crate::forked::child_ends;
 use crate::pair::{Asked, Connected, Hosts, PORT, client_param, server_param};
 use crate::{SECOND, errno, expect};
 
@@ -80,6 +82,37 @@ fn tcp_gives_up_after_two_minutes() {
     // It may try again.
     hosts.server.set_responding(true);
     id.connect(client_param()).unwrap();
+}
+
+/// `CONNECT` waits for TCP with a descriptor of its own.
+#[test]
+fn a_connect_without_a_descriptor_leaves_the_id_as_it_was() {
+    let refuse = |hosts: &Hosts, id: &CmId| {
+        hosts.server.set_responding(false);
+        let (limit, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 0, most).unwrap();
+        let connected = id.connect(client_param());
+        setrlimit(Resource::RLIMIT_NOFILE, limit, most).unwrap();
+        errno(connected, libc::EMFILE);
+    };
+    // The limit is that of a process.
+    let has_ended = child_ends(|| {
+        let hosts = Hosts::iwarp();
+        let channel = hosts.client.channel().unwrap();
+        let [first, second] = [(); 2].map(|()| hosts.routed(&channel));
+        let begun = channel.now();
+        refuse(&hosts, &first);
+        drop(first);
+        assert_eq!(hosts.client.id_count(), 1);
+        refuse(&hosts, &second);
+        // Nobody listens.
+        hosts.server.set_responding(true);
+        errno(second.connect(client_param()), libc::ECONNREFUSED);
+        drop(second);
+        assert_eq!(hosts.client.id_count(), 0);
+        assert_eq!(channel.now(), begun);
+    });
+    assert!(has_ended);
 }
 
 #[test]

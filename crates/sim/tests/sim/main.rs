@@ -7,6 +7,7 @@ mod clock;
 mod connections;
 mod datagrams;
 mod faults;
+mod forked;
 mod ids;
 mod infiniband;
 mod invalid_requests;

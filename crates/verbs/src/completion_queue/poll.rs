@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use rdmacm_abi::uverbs::WorkCompletion;
+use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
 
 use super::CompletionQueue;
 use super::output_slots::{OutputSlots, Single, Spare, append};
@@ -185,14 +185,22 @@ impl CompletionQueue {
         let Some(reported) = queue.complete(&self.0.credits, id.number, wc) else {
             return Err(Error::Stray { number: wc.id });
         };
+        if wc.status != WcStatus::SUCCESS {
+            state.queues.request_failed(id.queue, wc.qp_number);
+        }
         Ok(state.reported(id.queue, reported))
     }
 
+    /// What had completed before the context was closed, then what had not.
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
         let credits = &self.0.credits;
+        let mut reported = state.next_reported(credits);
+        if reported.is_none() && self.context().is_destroyed() {
+            reported = self.take_rest(state);
+        }
         // Queues that are noted as reporting may have nothing to report, and others may not have
         // failed yet.
-        let reported = state.next_reported(credits).or_else(|| {
+        let reported = reported.or_else(|| {
             state.fail_all(credits);
             state.next_reported(credits)
         });
@@ -204,6 +212,19 @@ impl CompletionQueue {
             std::mem::take(&mut completion.sg_list).keep();
         }
         Ok(Some(completion))
+    }
+
+    /// The next of what had completed before the context was closed.
+    fn take_rest(&self, state: &mut State) -> Option<Completion> {
+        self.context().uverbs().wait_until_closed();
+        while let Some(wc) = state.taken.pop_front().or_else(|| state.ring.pop()) {
+            // A thread may have taken one out of the ring just when the ring was copied: that one
+            // belongs to no request any more.
+            if let Ok(Some(completion)) = self.complete(state, &wc) {
+                return Some(completion);
+            }
+        }
+        None
     }
 
     /// Takes up to `limit` completions, oldest first, without a system call, and appends them to

@@ -419,6 +419,25 @@ fn a_destroyed_queue_pair_takes_its_completions_of_a_shared_queue_with_it() {
     assert!(shared.post_receive(SgList::NONE).is_err());
 }
 
+/// As one of its own would.
+#[test]
+fn a_failed_request_of_a_shared_queue_breaks_its_queue_pair_and_no_other() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (shared, works, queue) = shared_queue(&context);
+    let [one, other] = [(); 2].map(|()| sharing(&shared, &queue));
+    let posted = device.receives();
+    let status = WcStatus::LOC_LEN_ERR;
+    device.fail_receive(posted[0], one.number(), status);
+    let completion = queue.poll().unwrap().unwrap();
+    assert_eq!(completion.work, works[0]);
+    assert!(completion.result().is_err());
+    assert!(one.is_broken() && !other.is_broken());
+    let request = SendRequest::new(SendOperation::Send, SgList::NONE);
+    assert!(one.post_send(request).is_err());
+    send(&other);
+}
+
 /// On another thread, one is created between the kernel's part of destroying and the rest.
 #[test]
 fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_completions() {
@@ -431,7 +450,7 @@ fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_com
     device.complete_receive(posted[0], number);
     let token = shared.token().number();
     assert!(queue.admit_shared(token, shared.queue(), shared.capacity()));
-    queue.admit_number(index, number);
+    queue.admit_number(index, number, None);
     device.complete_receive(posted[1], number);
     let memory = one.destroy();
     assert_eq!(works_of(&memory), works[..1]);

@@ -1,6 +1,7 @@
 //! The work queues that use a completion queue.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use rdmacm_abi::uverbs::WorkCompletion;
@@ -12,7 +13,7 @@ use crate::completion::WorkId;
 use crate::memory::SgList;
 use crate::provider::CompletionRing;
 use crate::request_id::{Queue, QueueIndex, RequestId};
-use crate::work_queue::{AnyWorkQueue, Reported, SharedReceiveRing, WorkQueue};
+use crate::work_queue::{AnyWorkQueue, QpStatus, Reported, SharedReceiveRing, WorkQueue};
 
 impl CompletionQueue {
     /// Reserves an index for a work queue, until it is [dismissed](Self::dismiss); `None` if
@@ -45,15 +46,20 @@ impl CompletionQueue {
     }
 
     /// Registers the number of a queue pair of a shared queue, before the queue pair receives
-    /// anything.
-    pub(crate) fn admit_number(&self, index: QueueIndex, number: u32) {
+    /// anything, and the status that a failed request breaks.
+    pub(crate) fn admit_number(
+        &self,
+        index: QueueIndex,
+        number: u32,
+        status: Option<&Arc<QpStatus>>,
+    ) {
         let Queue::Shared(token) = index.queue() else {
             return;
         };
         let Some(mut state) = self.state() else {
             return;
         };
-        if state.queues.add_number(token, number) {
+        if state.queues.add_number(token, number, status) {
             // The kernel has destroyed the queue pair that had the number, but it is not dismissed
             // yet: what there is was completed by that one.
             let memory = self.take_completed(&mut state, token, number);

@@ -8,9 +8,8 @@ use crate::fork_detector::ForkDetector;
 use crate::provider::HintWatch;
 
 impl CompletionQueue {
-    /// Begins to watch for the next completion, for a caller that looks again and again and
-    /// polls now and then. Unless the queue was resized, a look takes no lock and costs a few
-    /// instructions.
+    /// Returns a cheap check for busy polling: has the device written another completion? It takes
+    /// no lock unless the queue was resized. Poll now and then as well.
     #[must_use]
     #[inline]
     pub fn watch(&self) -> CompletionWatch<'_> {
@@ -38,8 +37,8 @@ impl CompletionQueue {
     }
 }
 
-/// Tells whether the device has written a completion, see [`CompletionQueue::watch`]. It is for
-/// the time until somebody polls, or resizes the queue: begin another one then.
+/// Tells whether the device has written a completion. Valid until the queue is polled or resized;
+/// then call [`CompletionQueue::watch`] again.
 #[derive(Clone, Copy)]
 pub struct CompletionWatch<'queue> {
     source: Source<'queue>,

@@ -1,9 +1,11 @@
 //! The work queues whose requests complete on a completion queue.
 
+use std::sync::{Arc, Weak};
+
 use crate::completion::WorkId;
 use crate::memory::SgList;
 use crate::request_id::{Queue, QueueIndex};
-use crate::work_queue::{AnyWorkQueue, SharedReceiveRing, WorkQueue};
+use crate::work_queue::{AnyWorkQueue, QpStatus, SharedReceiveRing, WorkQueue};
 
 /// The work queues, by the indices in their requests' ids.
 #[derive(Debug, Default)]
@@ -32,13 +34,21 @@ struct Shared {
     queue: AnyWorkQueue,
     /// How many queue pairs use it.
     queue_pairs: u32,
-    /// The numbers of those that were created. A number is there twice if the kernel has given it
-    /// to a new queue pair before the earlier one was removed here.
-    numbers: Vec<u32>,
+    /// Those that were created. A number is there twice if the kernel has given it to a new queue
+    /// pair before the earlier one was removed here.
+    users: Vec<SharedUser>,
     /// The memory of requests that such earlier queue pairs have completed, with their numbers.
     set_aside: Vec<(u32, Vec<(WorkId, SgList)>)>,
     /// The credits that are reserved for all of its requests at once.
     credits: u32,
+}
+
+/// A queue pair of a shared receive queue.
+#[derive(Debug)]
+struct SharedUser {
+    number: u32,
+    /// That of a queue pair which a failed request breaks.
+    status: Weak<QpStatus>,
 }
 
 impl WorkQueues {
@@ -84,15 +94,36 @@ impl WorkQueues {
         shared.map(|shared| shared.queue_pairs += 1).is_some()
     }
 
-    /// Adds the number of a new queue pair of a shared queue. Returns whether an earlier one that
-    /// had it is still there.
-    pub(super) fn add_number(&mut self, token: u32, number: u32) -> bool {
+    /// Adds the number of a new queue pair of a shared queue, and the status that a failed request
+    /// breaks. Returns whether an earlier queue pair that had the number is still there.
+    pub(super) fn add_number(
+        &mut self,
+        token: u32,
+        number: u32,
+        status: Option<&Arc<QpStatus>>,
+    ) -> bool {
         let Some(shared) = self.shared(token) else {
             return false;
         };
-        let is_there = shared.numbers.contains(&number);
-        shared.numbers.push(number);
+        let is_there = shared.users.iter().any(|user| user.number == number);
+        let status = status.map(Arc::downgrade).unwrap_or_default();
+        shared.users.push(SharedUser { number, status });
         is_there
+    }
+
+    /// A request of the queue of this index has failed on the queue pair with this number. Other
+    /// queues than shared ones know their queue pair themselves.
+    #[cold]
+    pub(super) fn request_failed(&mut self, index: QueueIndex, number: u32) {
+        let Queue::Shared(token) = index.queue() else {
+            return;
+        };
+        let users = self.shared(token).map(|shared| &shared.users);
+        // What an earlier one with this number has completed was set aside.
+        let user = users.and_then(|users| users.iter().rfind(|user| user.number == number));
+        if let Some(status) = user.and_then(|user| user.status.upgrade()) {
+            status.set_broken();
+        }
     }
 
     /// Sets memory aside for the earlier queue pair that had this number.
@@ -110,8 +141,8 @@ impl WorkQueues {
         number: u32,
     ) -> Option<Vec<(WorkId, SgList)>> {
         let shared = self.shared(token)?;
-        let place = shared.numbers.iter().position(|one| *one == number)?;
-        shared.numbers.swap_remove(place);
+        let place = shared.users.iter().position(|one| one.number == number)?;
+        shared.users.remove(place);
         let place = shared.set_aside.iter().position(|one| one.0 == number)?;
         Some(shared.set_aside.swap_remove(place).1)
     }
@@ -126,7 +157,7 @@ impl WorkQueues {
             token,
             queue: AnyWorkQueue::Shared(queue),
             queue_pairs: 1,
-            numbers: Vec::new(),
+            users: Vec::new(),
             set_aside: Vec::new(),
             credits,
         });

@@ -21,10 +21,10 @@ use crate::protection_domain::ProtectionDomain;
 /// Registered memory that peers may read, write or modify atomically, as its access flags
 /// say.
 ///
-/// A peer may do so at any time, so this is a slice only for those who vouch for the peer
-/// ([`bytes`](Self::bytes)): bytes are copied in and out, one
-/// aligned word of 8 bytes at a time. The peers agree on when something was written, for
-/// example by a message after the write.
+/// A peer may access it at any time, so safe code gets no slice of it: bytes are copied in and out,
+/// in aligned words of 8. The unsafe [`bytes`](Self::bytes) returns a slice if the caller can rule
+/// out concurrent writes. The peers agree on when something was written, for example by a message
+/// after the write.
 ///
 /// Clones are the same memory. It is registered until all of them, and the requests that use
 /// it, are dropped. Later accesses of peers are refused, except those that siw has
@@ -78,7 +78,7 @@ impl RemoteAccessRegion {
         RemoteMemory::from_allocation(address, self.len(), self.region().remote_key())
     }
 
-    /// A part of it, for a local request.
+    /// A slice of it, for a local request.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the range is outside of it, or of 4 GiB or more.

@@ -196,8 +196,14 @@ impl Stub {
 
     /// Completes a receive request with a message to the queue pair of this number.
     pub(crate) fn complete_receive(&self, number: u64, qp_number: u32) {
+        self.fail_receive(number, qp_number, WcStatus::SUCCESS);
+    }
+
+    /// Completes a receive request of the queue pair of this number with this status.
+    pub(crate) fn fail_receive(&self, number: u64, qp_number: u32, status: WcStatus) {
         self.state().completions.push_back(WorkCompletion {
             id: number,
+            status,
             opcode: WcOpcode::RECV,
             qp_number,
             ..WorkCompletion::new_zeroed()

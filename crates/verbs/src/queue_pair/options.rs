@@ -356,7 +356,9 @@ impl QpOptions {
             receives
         });
         if let Some(index) = receive_index {
-            recv_cq.admit_number(index, answer.number);
+            // On rxe a datagram that fails leaves its queue pair as it is.
+            let breaks = (self.qp_type == QpType::RC).then_some(&qp_status);
+            recv_cq.admit_number(index, answer.number, breaks);
         }
         QueuePair {
             handle: answer.handle,

@@ -19,8 +19,11 @@ const SIZE: usize = 64;
 const BATCH: usize = 32;
 /// A wait that ends for its deadline.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
-/// Longer than the device needs for a batch.
-const PAUSE: Duration = Duration::from_millis(100);
+/// A part of a pause: if the machine pauses, the device has worked in the other ones.
+const PART: Duration = Duration::from_millis(10);
+/// The parts of a pause that is longer than the device needs for a batch. Those of the C programs
+/// are as long: a device that has waited for longer takes longer to begin.
+const PARTS: u32 = 10;
 
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
@@ -103,7 +106,7 @@ fn sends(
                 MeasuredCall::Polls => post_send(queue_pair, buffer)?,
             }
         }
-        thread::sleep(PAUSE);
+        pause(PARTS);
         while buffers.len() < BATCH {
             let polled = match measured {
                 MeasuredCall::Posts => poll_send(completions)?,
@@ -111,7 +114,7 @@ fn sends(
             };
             if polled.is_none() {
                 // The device is slow.
-                thread::sleep(PAUSE);
+                pause(PARTS);
             }
             buffers.extend(polled);
         }
@@ -135,12 +138,19 @@ fn batches(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> 
         for sg_list in memory.drain(..) {
             post_send(queue_pair, sg_list)?;
         }
-        thread::sleep(PAUSE);
+        pause(3 * PARTS);
         let taken = meter.section(BATCH as u64, || poll_sends(completions, &mut polled))?;
         ensure!(taken == BATCH, "the device is slow");
         memory.extend(polled.drain(..).map(|completion| completion.sg_list));
     }
     Ok(())
+}
+
+/// Lets the device work.
+fn pause(parts: u32) {
+    for _ in 0..parts {
+        thread::sleep(PART);
+    }
 }
 
 /// Polls into `polled`. How many there were; fails if one of the requests has failed.

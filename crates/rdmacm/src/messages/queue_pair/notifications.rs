@@ -67,10 +67,14 @@ impl MessageQueuePair {
         while !is_woken(&deferred) && self.complete_one(side, &mut state, &mut deferred) {}
         let others = !is_woken(&deferred);
         drop(state);
+        // Also if a waker panics, which may be of another runtime.
+        let arming = scopeguard::guard((), |()| {
+            if others {
+                self.arm(self.state());
+            }
+        });
         deferred.run();
-        if others {
-            self.arm(self.state());
-        }
+        drop(arming);
     }
 
     /// Requests notifications of what the waiters wait for. Completions that are there already do

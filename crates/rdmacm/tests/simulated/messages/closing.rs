@@ -50,6 +50,26 @@ fn what_was_sent_arrives_before_the_end() {
     }
 }
 
+/// They are in the completion queue, and the peer knows that they have arrived.
+#[test]
+fn messages_that_have_arrived_are_received_after_the_device_was_removed() {
+    for (hosts, device) in Hosts::each().into_iter().zip(["rxe0", "siw0"]) {
+        let (near, far) = hosts.connect();
+        for text in [b"one", b"two"] {
+            far.send(text).unwrap();
+        }
+        far.flush().unwrap();
+        hosts.client.remove_device(device);
+        let error = near.send(b"late").unwrap_err();
+        assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
+        for text in [b"one", b"two"] {
+            assert_eq!(*near.receive().unwrap().unwrap(), *text);
+        }
+        let error = near.receive().unwrap_err();
+        assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
+    }
+}
+
 #[test]
 fn closing_wakes_all_callers_of_this_side() {
     for hosts in Hosts::each() {

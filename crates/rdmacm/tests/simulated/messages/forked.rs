@@ -1,9 +1,13 @@
 //! What a forked child does with what it has inherited.
 
+use rdmacm::core::{ConnParam, DeviceId, EventKind, PortSpace, QpType, RdmaDevices};
+use rdmacm::verbs::{DeviceSource, QueuePair};
 use rdmacm::{CLOSE_DEADLINE, Cause, Error};
+use rdmacm_sim::Host;
 
-use super::Hosts;
+use super::{Hosts, SECOND};
 use crate::forked::in_child;
+use crate::hosts::PORT;
 
 /// The rings of a simulated device are shared with the child.
 #[test]
@@ -47,5 +51,42 @@ fn a_child_waits_for_no_transfer_of_its_parent() {
         });
         inherited.unwrap().wait().unwrap();
         assert_eq!(*server.receive().unwrap().unwrap(), [0; 5]);
+    }
+}
+
+fn queue_pair(host: &Host) -> QueuePair {
+    let device = host.list().unwrap().remove(0);
+    let id = DeviceId {
+        index: device.index,
+        guid: device.guid,
+    };
+    let context = DeviceSource::open(host, id).unwrap();
+    QueuePair::options(QpType::RC).create(&context).unwrap()
+}
+
+/// The request arrives in the parent only.
+#[test]
+fn a_child_that_accepts_takes_no_peer_from_its_parent() {
+    for hosts in Hosts::each() {
+        let queue_pair = queue_pair(&hosts.client);
+        let channel = hosts.client.channel().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let address = (hosts.server.address().unwrap(), PORT);
+        id.resolve_addr(None, address, SECOND).unwrap();
+        let event = channel.next_event(SECOND).unwrap();
+        assert_eq!(event.kind(), EventKind::AddrResolved);
+        id.resolve_route(SECOND).unwrap();
+        let event = channel.next_event(SECOND).unwrap();
+        assert_eq!(event.kind(), EventKind::RouteResolved);
+        hosts.fabric.set_delay(SECOND);
+        let param = ConnParam::new().with_queue_pair(&queue_pair);
+        id.connect(param.private_data(b"hello").unwrap()).unwrap();
+        let sent = hosts.fabric.elapsed();
+        in_child(|| {
+            hosts.listener.accept(2 * SECOND).unwrap_err();
+        });
+        assert_eq!(hosts.fabric.elapsed(), sent);
+        let incoming = hosts.listener.accept(2 * SECOND).unwrap();
+        assert!(incoming.private_data().starts_with(b"hello"));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{join_all, select};
 use rdmacm::tokio::{Connector, Node, RdmaListener};
 use rdmacm_sim::{Fabric, Host, MessageKind};
+use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::tasks::Tasks;
@@ -102,8 +103,50 @@ async fn a_full_listener_that_is_stopped_ends_at_once() {
     let _silent = join_all((0..=SILENT).map(|_| connect())).await;
     let began = Instant::now();
     stop.stop();
-    let error = accepting.await.unwrap().into_inner().unwrap();
+    assert_stopped(accepting.await.unwrap());
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+}
+
+/// Nobody would accept their streams.
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_is_stopped_gives_up_its_handshakes() {
+    let Tasks {
+        client,
+        server,
+        listener,
+        ..
+    } = Tasks::new(Fabric::roce(["client", "server"]));
+    client.drop_next(MessageKind::ReadyToUse, usize::MAX);
+    let listener = Arc::new(listener);
+    let accepting = Arc::clone(&listener);
+    let accepting = begin(async move { accepting.accept().await.unwrap_err() }).await;
+    let node = node(&client);
+    let connecting = connector(&node, &server).connect_stream(small());
+    let mut stream = connecting.await.unwrap();
+    listener.stop();
+    assert_stopped(accepting.await.unwrap());
+    let read = timeout(SECOND, stream.read(&mut [0])).await.unwrap();
+    assert!(!matches!(read, Ok(1)), "{read:?}");
+}
+
+/// Not accepted for nobody.
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_is_stopped_rejects_whom_it_has_not_begun_to_accept() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let driving = drive(&tasks.server_node).await;
+    let (listener, connector) = tasks.listen();
+    let listener = RdmaListener::new(listener, small());
+    let connecting = tokio::spawn(connector.connect_stream(small()));
+    sleep(SECOND / 10).await;
+    listener.stop();
+    assert_stopped(listener.accept().await.unwrap_err());
+    let error = timeout(SECOND, connecting).await.unwrap().unwrap();
+    let error = error.unwrap_err();
+    assert!(error.is_rejected(), "{error}");
+    driving.abort();
+}
+
+fn assert_stopped(error: std::io::Error) {
     let error = error.downcast::<rdmacm::Error>().unwrap();
     assert!(error.is_stopped(), "{error}");
-    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
 }

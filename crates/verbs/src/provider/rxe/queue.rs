@@ -11,7 +11,8 @@ use zerocopy::{Immutable, IntoBytes};
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::provider::{
-    Content, Kernel, Mapping, Slot, Slots, ThisProcess, Uverbs, Word, Words, invalid_queue,
+    AfterClose, Content, Kernel, Mapping, Slot, Slots, ThisProcess, Uverbs, Word, Words,
+    invalid_queue,
 };
 
 /// A ring of slots, one of which is always empty. A slot begins with a `T`. The
@@ -65,10 +66,13 @@ impl IndexWatch<'_> {
 pub(crate) trait Element: IntoBytes + Immutable {
     /// The element, and what each slot has room for after it.
     type Whole;
+    /// Whether its queue is still read after the context was closed.
+    const AFTER_CLOSE: AfterClose = AfterClose::Zeros;
 }
 
 impl Element for WorkCompletion {
     type Whole = Self;
+    const AFTER_CLOSE: AfterClose = AfterClose::Copy;
 }
 
 impl Element for SendWqe {
@@ -98,7 +102,7 @@ impl Content for WorkCompletion {
 impl<T: Element> Queue<T> {
     /// Maps the queue that an answer of the driver describes.
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
-        let mapping = uverbs.map(info.offset, info.size as usize)?;
+        let mapping = uverbs.map(info.offset, info.size as usize, T::AFTER_CLOSE)?;
         Self::in_mapping(mapping).ok_or_else(|| invalid_queue(operation))
     }
 

@@ -10,7 +10,8 @@ use zerocopy::FromZeros;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::provider::{
-    CompletionHint, CompletionRing, Content, Kernel, Slots, Uverbs, Word, Words, invalid_queue,
+    AfterClose, CompletionHint, CompletionRing, Content, Kernel, Slots, Uverbs, Word, Words,
+    invalid_queue,
 };
 
 /// A completion queue in memory shared with siw. A flag in each slot says whether it holds a
@@ -34,7 +35,7 @@ impl CompletionSlots {
         let length = end
             .checked_add(size_of::<CqControl>())
             .ok_or_else(invalid)?;
-        let mapping = uverbs.map(queue.offset, length)?;
+        let mapping = uverbs.map(queue.offset, length, AfterClose::Copy)?;
         let (slots, control) = mapping.split_at(end).ok_or_else(invalid)?;
         let slots = Slots::new(slots, size_of::<Cqe>(), queue.entries);
         let control = Words::new(control).word(offset_of!(CqControl, flags));

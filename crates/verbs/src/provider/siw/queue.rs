@@ -8,7 +8,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{Content, Slot, Slots, ThisProcess, Uverbs, invalid_queue};
+use crate::provider::{AfterClose, Content, Slot, Slots, ThisProcess, Uverbs, invalid_queue};
 
 /// A request in a slot.
 pub(crate) trait Element: IntoBytes + Immutable + Content<FilledBy = ThisProcess> {
@@ -53,7 +53,7 @@ impl<T: Element> Queue<T> {
     ) -> Result<Self> {
         let length = size_of::<T>().checked_mul(entries as usize);
         let length = length.ok_or_else(|| invalid_queue(operation))?;
-        let mapping = uverbs.map(offset, length)?;
+        let mapping = uverbs.map(offset, length, AfterClose::Zeros)?;
         let slots = Slots::new(mapping, size_of::<T>(), entries);
         Ok(Self {
             slots: slots.ok_or_else(|| invalid_queue(operation))?,
