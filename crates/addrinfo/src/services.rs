@@ -1,5 +1,6 @@
 //! InfiniBand services, by query of the subnet administrator.
 
+use std::thread;
 use std::time::Instant;
 
 use rdmacm_core::{
@@ -82,11 +83,25 @@ pub(crate) fn find(
     ))
 }
 
+/// Destroys the id of a query that is not answered, on a thread of its own: the kernel does not
+/// cancel the query (`cma_cancel_operation`), and waits for its end, up to two seconds.
+fn abandon(id: CmId) {
+    let destroying = thread::Builder::new().name("rdmacm".to_owned());
+    // Without a thread, it is destroyed here.
+    let _ = destroying.spawn(move || drop(id));
+}
+
 /// The query through one port.
 struct ServiceQuery {
     port: InfinibandPort,
-    /// The id of the query, or why it failed.
-    state: Result<CmId, Reason>,
+    state: QueryState,
+}
+
+enum QueryState {
+    /// The id waits for the answer.
+    Active(CmId),
+    Answered,
+    Failed(Reason),
 }
 
 impl ServiceQuery {
@@ -98,38 +113,42 @@ impl ServiceQuery {
         match started {
             Ok(()) => Ok(Self {
                 port,
-                state: Ok(id),
+                state: QueryState::Active(id),
             }),
             // The kernel supports it on no port.
             Err(error @ CoreError::Unsupported { .. }) => Err(error.into()),
             Err(error) => Ok(Self {
                 port,
-                state: Err(Reason::Refused(error)),
+                state: QueryState::Failed(Reason::Refused(error)),
             }),
         }
     }
 
     fn is_active(&self) -> bool {
-        self.state.is_ok()
+        matches!(self.state, QueryState::Active(_))
     }
 
     /// The addresses of the service, if the event completes this query.
     fn handle_event(&mut self, event: &Event) -> Option<Vec<ProbeTarget>> {
-        let id = self.state.as_ref().ok().filter(|id| *event.id() == **id)?;
+        let QueryState::Active(id) = &self.state else {
+            return None;
+        };
+        if *event.id() != **id {
+            return None;
+        }
         let records = match (event.failure(), event.kind()) {
             (Some(failure), _) => Err(Reason::Failed(failure)),
             (None, EventKind::AddrInfoResolved) => id.ib_service_records().map_err(Reason::Refused),
             (None, _) => return None,
         };
         match records {
-            Ok(records) => Some(
-                records
-                    .iter()
-                    .map(|record| self.candidate(record))
-                    .collect(),
-            ),
+            Ok(records) => {
+                self.state = QueryState::Answered;
+                let candidates = records.iter().map(|record| self.candidate(record));
+                Some(candidates.collect())
+            }
             Err(reason) => {
-                self.state = Err(reason);
+                self.state = QueryState::Failed(reason);
                 None
             }
         }
@@ -147,12 +166,25 @@ impl ServiceQuery {
     }
 
     fn end(self) -> Unanswered {
+        let reason = match &self.state {
+            QueryState::Failed(reason) => reason.clone(),
+            QueryState::Active(_) | QueryState::Answered => Reason::Deadline,
+        };
         Unanswered {
-            port: self.port,
+            port: self.port.clone(),
             why: Unreachable {
                 step: Step::Service,
-                reason: self.state.err().unwrap_or(Reason::Deadline),
+                reason,
             },
+        }
+    }
+}
+
+impl Drop for ServiceQuery {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut self.state, QueryState::Answered);
+        if let QueryState::Active(id) = state {
+            abandon(id);
         }
     }
 }

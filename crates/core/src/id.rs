@@ -18,7 +18,8 @@ use crate::id_state::{Channel, IdState, RequestParams};
 /// connection attempts, ends the connection, and drops the id's unread events; it
 /// does not wait for readers of events. If another thread is in a command of the
 /// id, the id is destroyed when that command returns. The kernel takes up to 10 s to
-/// destroy an iWARP id during its MPA handshake.
+/// destroy an iWARP id during its MPA handshake, and up to 2 s to destroy one that
+/// [queries the subnet administrator](IdHandle::resolve_ib_service).
 ///
 /// It is equal to its handles and hashes like them, and can be the key of a map that
 /// is searched by handle.

@@ -6,7 +6,7 @@ use rdmacm_core::ucma::Call;
 
 use super::{Blocked, BlockedCommand, Kernel, Outcome, respond};
 use crate::destroy;
-use crate::id::{Id, IdKey};
+use crate::id::{Id, IdKey, State};
 use crate::iwarp;
 
 /// `ucma_create_id`.
@@ -60,13 +60,17 @@ pub(super) fn destroy(
     }
 }
 
-/// Destroys the id once the peer of an iWARP connection has answered; `None` before.
+/// Destroys the id once the peer of an iWARP connection, or the subnet administrator, has answered;
+/// `None` before.
 pub(super) fn resume_destroy(
     kernel: &mut Kernel<'_>,
     key: IdKey,
     call: &mut Call<'_>,
 ) -> Option<Outcome> {
-    if iwarp::is_pending(kernel.state, key) {
+    let id = kernel.state.id(key);
+    // `cma_cancel_operation` does not cancel that query.
+    let is_queried = id.is_some_and(|id| id.state == State::AddrInfoQuery);
+    if is_queried || iwarp::is_pending(kernel.state, key) {
         return None;
     }
     let events_reported = destroy::id(kernel.state, key);
