@@ -157,7 +157,7 @@ pub use datagrams::{Datagram, DatagramAddr, DatagramPeer};
 pub use error::{Cause, Error, Result};
 pub use failed_request::FailedRequest;
 #[cfg(feature = "verbs")]
-pub use messages::{Message, MessageOptions, RegisteredBuffer, TransferError};
+pub use messages::{Message, MessageOptions, RegisteredBuffer, TransferError, TrySent};
 pub use queue_pair_factory::QueuePairFactory;
 pub use retry::RetryPolicy;
 #[cfg(feature = "verbs")]

@@ -13,6 +13,7 @@ mod status;
 mod thread_wait;
 mod transfer;
 mod transfer_error;
+mod try_sent;
 mod wait;
 mod waiters;
 
@@ -20,6 +21,7 @@ pub use message::Message;
 pub use options::MessageOptions;
 pub use registered_buffer::RegisteredBuffer;
 pub use transfer_error::TransferError;
+pub use try_sent::TrySent;
 
 pub(crate) use connection::MessageConnection;
 pub(crate) use factory::MessageQueuePairFactory;

@@ -13,6 +13,7 @@ use super::message::Message;
 use super::queue_pair::{MessageQueuePair, Reservation};
 use super::state::{Arrival, State};
 use super::status::{Status, ends_connection};
+use super::try_sent::TrySent;
 use super::wait::{self, MessageWait};
 use super::waiters::Interest;
 use crate::attempt::Attempt;
@@ -365,18 +366,21 @@ impl MessageConnection {
     }
 
     /// Sends a copy of a message if there is room for it now.
-    pub(crate) fn try_send(&self, slices: &[IoSlice<'_>]) -> Result<bool> {
+    pub(crate) fn try_send(&self, slices: &[IoSlice<'_>]) -> Result<TrySent> {
         let attempt = self.attempt(Deadline::Never);
         let failed = |cause| self.fail(&attempt, Stage::Send, cause);
         let length = self.check_length(slices).map_err(failed)?;
         let reserved = self.poll_with(|state, status| reserve_copy(state, status, length));
-        match reserved {
-            None => Ok(false),
-            Some(reserved) => {
-                let reservation = reserved.map_err(failed)?;
-                self.post_copy(reservation, slices).map_err(failed)
-            }
-        }
+        let Some(reserved) = reserved else {
+            return Ok(TrySent::NoRoom);
+        };
+        let reservation = reserved.map_err(failed)?;
+        let is_sent = self.post_copy(reservation, slices).map_err(failed)?;
+        Ok(if is_sent {
+            TrySent::Sent
+        } else {
+            TrySent::NoRoom
+        })
     }
 
     fn check_length(&self, slices: &[IoSlice<'_>]) -> Result<usize, Cause> {

@@ -13,6 +13,7 @@ use crate::close_reason::CloseReason;
 use crate::error::Result;
 use crate::messages::{
     Message, MessageConnection, MessageOptions, NewTransfer, RegisteredBuffer, TransferError,
+    TrySent,
 };
 use crate::stop_handle::StopHandle;
 
@@ -263,13 +264,15 @@ impl Connection {
     }
 
     /// Sends a copy of a message if there is room for it now, as [`send`](Self::send).
-    /// Returns `false` if there is none.
     ///
     /// ```no_run
     /// # fn example(connection: &rdmacm::Connection) -> rdmacm::Result<()> {
+    /// use rdmacm::TrySent;
+    ///
     /// let mut lost = 0;
-    /// if !connection.try_send(b"temperature 21")? {
-    ///     lost += 1; // the peer is slow, and the next value replaces this one
+    /// match connection.try_send(b"temperature 21")? {
+    ///     TrySent::Sent => {}
+    ///     TrySent::NoRoom => lost += 1, // the peer is slow, and the next value replaces this one
     /// }
     /// # Ok(())
     /// # }
@@ -277,7 +280,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of [`send`](Self::send) but the deadline.
-    pub fn try_send(&self, message: &[u8]) -> Result<bool> {
+    pub fn try_send(&self, message: &[u8]) -> Result<TrySent> {
         self.inner.try_send(&[IoSlice::new(message)])
     }
 

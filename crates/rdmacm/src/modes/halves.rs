@@ -9,7 +9,9 @@ use rdmacm_verbs::{Buffer, RemoteAccessRegion, RemoteMemory};
 use super::{Connection, Transfer};
 use crate::close_reason::CloseReason;
 use crate::error::Result;
-use crate::messages::{Message, MessageConnection, NewTransfer, RegisteredBuffer, TransferError};
+use crate::messages::{
+    Message, MessageConnection, NewTransfer, RegisteredBuffer, TransferError, TrySent,
+};
 use crate::reunite_error::ReuniteError;
 
 by_mode! {
@@ -120,7 +122,7 @@ impl SendHalf {
     ///
     /// # Errors
     /// Those of [`Connection::try_send`].
-    pub fn try_send(&self, message: &[u8]) -> Result<bool> {
+    pub fn try_send(&self, message: &[u8]) -> Result<TrySent> {
         self.inner.try_send(&[IoSlice::new(message)])
     }
 

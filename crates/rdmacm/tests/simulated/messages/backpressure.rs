@@ -4,7 +4,7 @@ use std::thread;
 
 use rdmacm::core::ConnParam;
 use rdmacm::verbs::WcStatus;
-use rdmacm::{CLOSE_DEADLINE, Cause, Message, MessageOptions, Stage};
+use rdmacm::{CLOSE_DEADLINE, Cause, Message, MessageOptions, Stage, TrySent};
 
 use super::{Hosts, SECOND};
 
@@ -37,7 +37,7 @@ fn messages_that_are_kept_hold_up_the_sender() {
     far.set_deadline(SECOND);
     let error = far.receive().unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    assert!(!near.try_send(b"more").unwrap());
+    assert_eq!(near.try_send(b"more").unwrap(), TrySent::NoRoom);
     drop(kept);
     for number in RECEIVES..sent {
         assert_eq!(far.receive().unwrap().unwrap()[..], [number; 200]);

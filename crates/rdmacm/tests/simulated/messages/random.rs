@@ -94,7 +94,8 @@ impl Model<'_> {
 
     fn try_send(&mut self, side: usize) {
         let message = self.next_message();
-        if self.sides[side].connection.try_send(&message).unwrap() {
+        let sent = self.sides[side].connection.try_send(&message).unwrap();
+        if sent.is_sent() {
             self.sides[1 - side].expected.push_back(self.last);
         }
     }
