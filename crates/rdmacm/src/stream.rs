@@ -13,7 +13,6 @@ mod failure;
 mod handle;
 mod handshake;
 mod lingering;
-
 mod listener_readiness;
 mod mapped_memory;
 mod options;
@@ -42,6 +41,7 @@ pub use send_slot::SendSlot;
 
 pub(crate) use handle::StreamHandle;
 pub(crate) use handshake::{accept, connect};
+pub(crate) use lingering::wait_for_dropped_streams;
 pub(crate) use pending_handshakes::PendingHandshakes;
 pub(crate) use receive_state::Reading;
 pub(crate) use status::StreamInterest;

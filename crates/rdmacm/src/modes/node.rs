@@ -5,12 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use rdmacm_addrinfo::AddrInfoResolver;
+#[cfg(feature = "verbs")]
+use rdmacm_core::Deadline;
 use rdmacm_core::RdmaDevice;
 
 use super::NodeOptions;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, drive};
 use crate::stage::Stage;
+#[cfg(feature = "verbs")]
+use crate::stream::wait_for_dropped_streams;
 
 by_mode! {
     /// The context that connectors and listeners share: an event channel, the event loop that reads
@@ -112,6 +116,21 @@ impl Node {
     pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
         let devices = self.event_loop.channel().rdma_devices();
         devices.map_err(|error| Error::new(Stage::ListDevices, error.into()))
+    }
+
+    #[cfg(feature = "verbs")]
+    waits! {
+        /// Waits until the peers' devices have acknowledged what the node's dropped
+        /// [streams](super::RdmaStream) had written, or those were given up: before a process exits,
+        /// for example, with which such writes are lost. Of streams that are dropped meanwhile, too.
+        /// It reports no lost write: [`close`](super::RdmaStream::close) does.
+        ///
+        /// # Errors
+        /// [`Stage::Close`] with [`Cause::Deadline`](crate::Cause::Deadline) if there are such
+        /// streams at the deadline.
+        pub fn wait_for_dropped_streams(&self, deadline: impl Into<Deadline>) -> Result<()> {
+            &self.event_loop => wait_for_dropped_streams(&self.event_loop, deadline.into())
+        }
     }
 
     waits! {

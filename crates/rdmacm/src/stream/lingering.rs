@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,10 @@ use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::Deadline;
 
 use super::connection::{LAST_ACKNOWLEDGEMENT, StreamConnection};
-use crate::error::Cause;
-use crate::event_loop::{EventLoop, block_on};
+use crate::attempt::Attempt;
+use crate::error::{Cause, Result, Target};
+use crate::event_loop::{EventLoop, WaitSource, WaiterQueue, block_on, wait_for, wake_all};
+use crate::stage::Stage;
 
 /// The pauses between two looks at all of them.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
@@ -28,6 +31,8 @@ struct State {
     is_kept: bool,
     /// Whether one was added since the last look.
     has_new: bool,
+    /// Who waits until there are none.
+    waiters: WaiterQueue,
 }
 
 /// A stream that is kept until its peer's device has acknowledged what was written, and this one
@@ -78,7 +83,12 @@ impl LingeringStreams {
         let mut state = self.state();
         state.streams.append(&mut streams);
         let first = state.streams.first().map(|one| Arc::clone(&one.connection));
-        state.is_kept = first.is_some();
+        if first.is_none() {
+            state.is_kept = false;
+            let waiters = state.all_waiters();
+            drop(state);
+            wake_all(waiters);
+        }
         Some((first?, is_changed))
     }
 
@@ -86,12 +96,53 @@ impl LingeringStreams {
         let mut state = self.state();
         state.is_kept = false;
         let streams = std::mem::take(&mut state.streams);
+        let waiters = state.all_waiters();
         drop(state);
         drop(streams);
+        wake_all(waiters);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock()
+    }
+}
+
+impl State {
+    fn all_waiters(&self) -> Vec<Waker> {
+        self.waiters.iter().cloned().collect()
+    }
+}
+
+/// Waits until no stream lingers.
+pub(crate) async fn wait_for_dropped_streams(
+    event_loop: &Arc<EventLoop>,
+    deadline: Deadline,
+) -> Result<()> {
+    let all = event_loop.extensions().get_or_default::<LingeringStreams>();
+    let attempt = Attempt::until(event_loop, deadline, Target::default());
+    let ended = wait_for(event_loop, NoneLeft(&all), attempt.until).await;
+    ended.map_err(|error| attempt.fail(Stage::Close, error))
+}
+
+/// That no stream lingers any more.
+struct NoneLeft<'a>(&'a LingeringStreams);
+
+impl WaitSource for NoneLeft<'_> {
+    type Item = ();
+
+    fn take(&mut self) -> Option<()> {
+        (!self.0.state().is_kept).then_some(())
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        let replaced = self.0.state().waiters.add(key, waker);
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(replaced);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        let removed = self.0.state().waiters.remove(key);
+        drop(removed);
     }
 }
 

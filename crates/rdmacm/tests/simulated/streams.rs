@@ -111,6 +111,27 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 #[test]
+fn a_node_waits_until_the_bytes_of_a_dropped_stream_have_arrived() {
+    for hosts in Hosts::each() {
+        let (client, mut server) = hosts.connect_with(small().close_deadline(60 * SECOND));
+        hosts.fabric.set_delay(SECOND);
+        (&client).write_all(b"last words").unwrap();
+        drop(client);
+        let waited = hosts.client_node.wait_for_dropped_streams(SECOND / 2);
+        // On iWARP this host's TCP has acknowledged them.
+        if hosts.device == "rxe0" {
+            let error = waited.unwrap_err();
+            assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        }
+        let waited = hosts.client_node.wait_for_dropped_streams(60 * SECOND);
+        waited.unwrap();
+        let mut text = String::new();
+        server.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "last words");
+    }
+}
+
+#[test]
 fn bytes_arrive_in_order_in_both_directions() {
     for hosts in Hosts::each() {
         let (client, server) = hosts.connect();

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rdmacm::core::Deadline;
 use rdmacm::tokio::{Connector, Node, RdmaStream};
-use rdmacm::{BlockingExecutor, BlockingTask};
+use rdmacm::{BlockingExecutor, BlockingTask, Cause};
 use rdmacm_sim::Fabric;
 use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::Handle;
@@ -66,7 +67,7 @@ async fn written(
     tasks: &Tasks,
     executor: Arc<dyn BlockingExecutor>,
     close_deadline: Duration,
-) -> [Vec<RdmaStream>; 2] {
+) -> (Node, [Vec<RdmaStream>; 2]) {
     let options = Node::options()
         .channel(channel(&tasks.client))
         .executor(executor);
@@ -86,7 +87,28 @@ async fn written(
     for stream in &mut streams {
         stream.write_all(b"unacknowledged").await.unwrap();
     }
-    [streams, peers]
+    (node, [streams, peers])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_waits_for_its_dropped_streams() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let executor = Arc::new(SpawnBlocking(Handle::current()));
+    let (node, [streams, peers]) = written(&tasks, executor, LONG_CLOSE_DEADLINE).await;
+    node.wait_for_dropped_streams(Duration::ZERO).await.unwrap();
+    drop(streams);
+    let error = node.wait_for_dropped_streams(Duration::ZERO).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    tasks.server.set_link_up("rxe0", true);
+    tasks.fabric.advance(Duration::from_secs(60));
+    let waiting = node.wait_for_dropped_streams(Deadline::Never);
+    tokio::time::timeout(LONG_CLOSE_DEADLINE, waiting)
+        .await
+        .unwrap()
+        .unwrap();
+    drop(peers);
+    tasks.assert_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +118,7 @@ async fn one_task_keeps_all_streams() {
         AtomicUsize::new(0),
         SpawnBlocking(Handle::current()),
     ));
-    let [streams, peers] = written(&tasks, executor.clone(), LONG_CLOSE_DEADLINE).await;
+    let (_, [streams, peers]) = written(&tasks, executor.clone(), LONG_CLOSE_DEADLINE).await;
     let before = executor.0.load(Ordering::Relaxed);
     drop(streams);
     assert_eq!(executor.0.load(Ordering::Relaxed), before + 1);
@@ -110,7 +132,7 @@ async fn one_task_keeps_all_streams() {
 #[tokio::test(start_paused = true)]
 async fn dropping_a_stream_does_not_wait_without_a_thread() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));
-    let [streams, peers] = written(&tasks, Arc::new(Inline), LONG_CLOSE_DEADLINE).await;
+    let (_, [streams, peers]) = written(&tasks, Arc::new(Inline), LONG_CLOSE_DEADLINE).await;
     let began = Instant::now();
     drop(streams);
     let elapsed = began.elapsed();
@@ -124,7 +146,7 @@ async fn dropping_a_stream_does_not_wait_without_a_thread() {
 async fn the_thread_that_drops_a_stream_may_keep_it_later() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));
     let queue = Arc::new(Queue::default());
-    let [streams, peers] = written(&tasks, queue.clone(), CLOSE_DEADLINE).await;
+    let (_, [streams, peers]) = written(&tasks, queue.clone(), CLOSE_DEADLINE).await;
     let began = Instant::now();
     drop(streams);
     let Task(task) = queue.0.lock().unwrap().pop().unwrap();
@@ -143,7 +165,7 @@ async fn the_thread_that_drops_a_stream_may_keep_it_later() {
 async fn a_task_that_is_never_run_keeps_nothing() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));
     let queue = Arc::new(Queue::default());
-    let [streams, peers] = written(&tasks, queue.clone(), CLOSE_DEADLINE).await;
+    let (_, [streams, peers]) = written(&tasks, queue.clone(), CLOSE_DEADLINE).await;
     drop(streams);
     assert_eq!(tasks.client.id_count(), STREAMS);
     queue.0.lock().unwrap().clear();
