@@ -61,10 +61,10 @@ fn with_own_run(test: impl FnOnce() + Send) {
 }
 
 /// Returns how many entries are found, and how many of them have paths.
-fn found(directory: &AddrInfoResolver, site: &Site) -> (usize, usize) {
+fn found(resolver: &AddrInfoResolver, site: &Site) -> (usize, usize) {
     let hints = Hints::rc().deadline(PATIENCE);
     let node = site.v4.to_string();
-    let list = directory.resolve(node.as_str(), "7471", &hints).unwrap();
+    let list = resolver.resolve(node.as_str(), "7471", &hints).unwrap();
     let with_paths = list.iter().filter(|info| !info.paths.is_empty());
     (list.len(), with_paths.count())
 }
@@ -77,9 +77,9 @@ fn the_run_directory_is_configurable(site: &Site) {
         fs::create_dir(rundir).unwrap();
         let daemon = AcmDaemon::unix(rundir, move |_| messages::known(&site));
         let acm = Acm::at(rundir).timeout(PATIENCE);
-        let directories = [acm.clone(), acm].map(|acm| AddrInfoResolver::new().acm(acm));
-        for directory in &directories {
-            assert_eq!(found(directory, &site), (2, 2));
+        let resolvers = [acm.clone(), acm].map(|acm| AddrInfoResolver::new().acm(acm));
+        for resolver in &resolvers {
+            assert_eq!(found(resolver, &site), (2, 2));
         }
         // Two lookups of one context share its connection.
         assert_eq!(daemon.requests(2).len(), 2);

@@ -13,7 +13,7 @@ use rdmacm_tests_macros::case;
 
 /// From creating the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`,
 /// `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`, `DESTROY_ID`, and one read
-/// for each of four events, of which RoCE's last may be a fifth.
+/// for each of four events, and on RoCE perhaps a fifth.
 fn most_active(site: &Site) -> usize {
     match site.soft {
         Soft::Rxe => 12,
@@ -22,7 +22,7 @@ fn most_active(site: &Site) -> usize {
 }
 
 /// From the request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`, and one
-/// read for each of three events, of which RoCE's last may be a fourth.
+/// read for each of three events, and on RoCE perhaps a fourth.
 const PASSIVE: usize = 7;
 
 /// For a host that has not answered of late, on RoCE: `QUERY`, `CREATE_ID`, `RESOLVE_ADDR`,

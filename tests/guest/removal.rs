@@ -68,12 +68,12 @@ fn a_resolved_address_has_the_devices_present_name(site: &Site) {
     let link = Link::new(site);
     let address = link.address.ip().unwrap().to_string();
     let found = resolve(&*address, "7471", &Hints::rc()).unwrap();
-    let via = found[0].device_port().unwrap();
-    let name = || via.rdma_device().map(|device| device.name);
+    let device_port = found[0].device_port().unwrap();
+    let name = || device_port.rdma_device().map(|device| device.name);
     assert_eq!(name().as_ref(), Some(&link.device));
     let renamed = format!("r{}", link.device);
     run(&format!("rdma dev set {} name {renamed}", link.device));
-    assert_eq!(via.to_string(), format!("{renamed} port 1"));
+    assert_eq!(device_port.to_string(), format!("{renamed} port 1"));
     run(&format!("rdma dev set {renamed} name {}", link.device));
     link.remove_device();
     assert_eq!(name(), None);

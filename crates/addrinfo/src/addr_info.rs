@@ -82,9 +82,9 @@ impl fmt::Display for AddrInfo {
         }
         match &self.route {
             Ok(Route {
-                device_port: Some(via),
+                device_port: Some(device_port),
                 ..
-            }) => write!(f, " via {via}"),
+            }) => write!(f, " via {device_port}"),
             Ok(Route {
                 device_port: None, ..
             }) => f.write_str(" via every device"),

@@ -1,4 +1,4 @@
-//! Resolving with a resolver, ibacm and channels of one's own.
+//! Resolving with a name resolver, ibacm and channels of one's own.
 
 use std::slice;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ use crate::services;
 #[derive(Clone, Debug)]
 pub struct AddrInfoResolver {
     /// `None` for the system's.
-    resolver: Option<Arc<dyn NameResolver>>,
+    name_resolver: Option<Arc<dyn NameResolver>>,
     pub(crate) limits: LookupLimits,
     acm: AcmSource,
     channels: ChannelSource,
 }
 
-/// The ibacm that a resolver queries.
+/// The ibacm that an [`AddrInfoResolver`] queries.
 #[derive(Clone, Debug)]
 enum AcmSource {
     None,
@@ -56,12 +56,12 @@ impl Default for AddrInfoResolver {
 }
 
 impl AddrInfoResolver {
-    /// Creates a resolver with the system's resolver and the ibacm of `/run`, if there is
+    /// Creates one with the system's name resolver and the ibacm of `/run`, if there is
     /// one.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            resolver: None,
+            name_resolver: None,
             limits: LookupLimits::default(),
             acm: AcmSource::Client(Acm::new()),
             channels: ChannelSource::default(),
@@ -71,17 +71,17 @@ impl AddrInfoResolver {
     /// As [`new`](Self::new), for one resolution: it remembers nothing of ibacm.
     pub(crate) fn for_one_resolution() -> Self {
         Self {
-            resolver: None,
+            name_resolver: None,
             limits: LookupLimits::default(),
             acm: AcmSource::SingleUse,
             channels: ChannelSource::default(),
         }
     }
 
-    /// Uses this resolver for the names of hosts and services instead of the system's.
+    /// Uses this name resolver for the names of hosts and services instead of the system's.
     #[must_use]
     pub fn name_resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
-        self.resolver = Some(Arc::new(resolver));
+        self.name_resolver = Some(Arc::new(resolver));
         self
     }
 
@@ -98,7 +98,7 @@ impl AddrInfoResolver {
 
     fn context(&self, until: Option<Instant>) -> ResolverContext<'_> {
         ResolverContext {
-            resolver: self.resolver.as_ref(),
+            resolver: self.name_resolver.as_ref(),
             limits: &self.limits,
             until,
         }
@@ -153,7 +153,7 @@ impl AddrInfoResolver {
         Ok(list)
     }
 
-    /// Returns every address of a node and a service, in the resolver's order, without
+    /// Returns every address of a node and a service, in the name resolver's order, without
     /// RDMA: it needs no device, and the node is a host name or a numeric address. The
     /// flags, the family and the deadline of the hints apply.
     ///
@@ -256,7 +256,7 @@ impl AddrInfoResolver {
         let is_of_system = channel.waits_by_descriptor();
         let begun = if is_of_system { begun } else { channel.now() };
         let until = hints.deadline.until(begun);
-        let mut targets = services::find(&channel, service, until)?;
+        let mut targets = services::find(&channel, service, until, &self.limits)?;
         // The kernel is given what is left.
         let deadline = until.map_or(Deadline::Never, Deadline::At);
         let limit = TimeLimit::new(deadline, until, || channel.now());

@@ -31,15 +31,16 @@ pub trait ResolveAddrInfo {
     /// reports the end, on any kernel, at the latest at the deadline of the hints,
     /// and then the [`AddrInfoResolution`] has the result. The status of a failure is a
     /// negative error number: `ENOENT` for a name that has no address, `EAGAIN` if the system's
-    /// resolver has given up waiting for a name server, `ETIMEDOUT` if the deadline passed before.
+    /// name resolver has given up waiting for a name server, `ETIMEDOUT` if the deadline passed
+    /// before.
     ///
-    /// The resolution runs on a thread of the resolver, of which there are at most 64 at
-    /// a time. Destroying the id abandons the resolution.
+    /// The resolution runs on a thread of the [`AddrInfoResolver`], of which there are at
+    /// most 64 at a time. Destroying the id abandons the resolution.
     ///
     /// With [`AddrInfoFlags::SA`] the kernel queries the subnet administrator of the
     /// InfiniBand port that the id is bound to, see
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for at most two seconds,
-    /// without the resolver. Routes to the result are not resolved: its [`Route`] names
+    /// without the [`AddrInfoResolver`]. Routes to the result are not resolved: its [`Route`] names
     /// the port and has no path records. If the device is removed meanwhile, only a
     /// [`DeviceRemoval`](rdmacm_core::EventKind::DeviceRemoval) event of the id arrives, and
     /// there is no result.
@@ -69,7 +70,7 @@ pub trait ResolveAddrInfo {
 #[must_use = "it has the result"]
 pub struct AddrInfoResolution(Resolution);
 
-/// A result that a thread of the resolver leaves for the caller.
+/// A result that a thread of the [`AddrInfoResolver`] leaves for the caller.
 type SharedResult = Arc<Mutex<Option<Result<Vec<AddrInfo>>>>>;
 
 #[derive(Debug)]
@@ -138,7 +139,7 @@ impl ResolveAddrInfo for IdHandle {
                 *shared.lock() = Some(found);
                 pending.finish(status);
             };
-            // The caller's resolver may panic on this thread.
+            // The caller's name resolver may panic on this thread.
             let died = scopeguard::guard(finish, |finish| finish(Err(Error::LookupPanicked)));
             let found = addr_info_resolver.resolve(node.as_deref(), service.as_deref(), &hints);
             ScopeGuard::into_inner(died)(found);
@@ -196,12 +197,12 @@ impl ServiceResolution {
         let records = id.ib_service_records()?;
         let addresses = id.addresses()?;
         let source = addresses.source;
-        let via = Self::device_port(id, &addresses)?;
+        let device_port = Self::device_port(id, &addresses)?;
         let info = |record| {
             let destination = services::destination(record);
-            let via = via.clone().map(|via| DevicePort {
+            let device_port = device_port.clone().map(|device_port| DevicePort {
                 destination_gid: Some(destination.gid),
-                ..via
+                ..device_port
             });
             AddrInfo {
                 flags: self.flags,
@@ -214,7 +215,7 @@ impl ServiceResolution {
                 paths: Vec::new(),
                 connect_data: Vec::new(),
                 route: Ok(Route {
-                    device_port: via,
+                    device_port,
                     path_records: Vec::new(),
                 }),
             }

@@ -42,10 +42,10 @@ pub(crate) fn check_hints(
     }
     let kind = Kind::new(hints.port_space, hints.qp_type)?;
     match (node, hints.stand_in()) {
-        (None, None) => match (hints.ends_of_route(), hints.source) {
+        (None, None) => match (hints.ends_of_path(), hints.source) {
             (None, _) if service.is_none() => Err(Error::NothingToResolve),
             (Some(_), Some(source)) if source.family() != Family::Ib => {
-                Err(Error::Hints("source and route differ in family"))
+                Err(Error::Hints("source and paths differ in family"))
             }
             _ => Ok(kind),
         },
@@ -109,7 +109,7 @@ pub(crate) fn candidates(
             ..at_port(address, port, kind).into()
         }]);
     }
-    if let (None, Some((to, from))) = (node, hints.ends_of_route()) {
+    if let (None, Some((to, from))) = (node, hints.ends_of_path()) {
         let port = service_port(service, kind, context)?;
         let source = from.with_ip_service(kind.port_space, 0);
         return Ok(vec![ProbeTarget {

@@ -1,4 +1,4 @@
-//! How a resolver opens event channels.
+//! How an `AddrInfoResolver` opens event channels.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm_core::{ChannelOptions, Deadline, Event, EventChannel, Result};
 
-/// The function by which a resolver opens its event channels. By default it opens the
+/// The function by which an `AddrInfoResolver` opens its event channels. By default it opens the
 /// kernel's device.
 #[derive(Clone, Default)]
 pub(crate) struct ChannelSource(Option<Arc<dyn Fn() -> Result<EventChannel> + Send + Sync>>);

@@ -17,7 +17,7 @@ use crate::route::DevicePort;
 use crate::transports::Transports;
 
 /// Resolves every target, and lists those on a device, if one is given, or all. The reachable ones
-/// come first. Leaves the targets without name, route and state.
+/// come first. Leaves the targets without name, paths and state.
 pub(crate) fn entries(
     targets: &mut [ProbeTarget],
     hints: &Hints,
@@ -65,7 +65,7 @@ fn in_order(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
     list
 }
 
-/// Moves the canonical name to the first result. The resolver has given it to the first
+/// Moves the canonical name to the first result. The name resolver has given it to the first
 /// address, and ibacm's native address shares it.
 fn move_name_to_first(list: &mut [AddrInfo]) {
     let names = list.iter_mut().map(|info| info.canonical_name.take());
@@ -75,7 +75,7 @@ fn move_name_to_first(list: &mut [AddrInfo]) {
     }
 }
 
-/// The result for a target, whose name, route and state it takes.
+/// The result for a target, whose name, paths and state it takes.
 fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
     let address = target.address;
     let (source, destination) = if hints.is_passive() {
@@ -92,7 +92,7 @@ fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
         source,
         destination,
         canonical_name: target.canonical_name.take(),
-        paths: mem::take(&mut target.route),
+        paths: mem::take(&mut target.paths),
         connect_data: Vec::new(),
         route: state.into_result().map(|found| found.route),
     }

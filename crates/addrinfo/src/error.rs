@@ -18,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither a node nor a service nor an address nor a route was given.
+    /// Neither a node nor a service nor an address nor a path was given.
     #[error("nothing to resolve: give a node, a service or an address in the hints")]
     NothingToResolve,
     /// The hints contradict one another.
@@ -64,8 +64,8 @@ pub enum Error {
     /// The name server did not answer before the deadline.
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
-    /// Too many lookups of this resolver waited for a name server until the deadline, or
-    /// too many resolutions with an event run already.
+    /// Too many lookups of this [`AddrInfoResolver`](crate::AddrInfoResolver) waited for a name
+    /// server until the deadline, or too many resolutions with an event run already.
     #[error("too many lookups still wait for a name server")]
     TooManyLookups,
     /// The thread of the lookup could not start.

@@ -30,7 +30,7 @@ pub struct Hints {
     pub(crate) port_space: Option<PortSpace>,
     pub(crate) source: Option<CmAddr>,
     pub(crate) destination: Option<CmAddr>,
-    pub(crate) route: Vec<PathData>,
+    pub(crate) paths: Vec<PathData>,
     pub(crate) canonical_name: bool,
     pub(crate) deadline: Deadline,
 }
@@ -44,7 +44,7 @@ impl Default for Hints {
             port_space: None,
             source: None,
             destination: None,
-            route: Vec::new(),
+            paths: Vec::new(),
             canonical_name: false,
             deadline: Deadline::After(DEFAULT_DEADLINE),
         }
@@ -153,8 +153,8 @@ impl Hints {
     /// IP family is asked for or the resolution is passive.
     #[must_use]
     #[doc(alias = "ai_route")]
-    pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
-        self.route = paths.into_iter().map(Into::into).collect();
+    pub fn paths<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.paths = paths.into_iter().map(Into::into).collect();
         self
     }
 
@@ -245,12 +245,12 @@ impl Hints {
 
     /// The destination and the source of the first path, used if there is neither a node
     /// nor a destination.
-    pub(crate) fn ends_of_route(&self) -> Option<(IbAddr, IbAddr)> {
+    pub(crate) fn ends_of_path(&self) -> Option<(IbAddr, IbAddr)> {
         let is_another = self.family.is_some_and(|family| family != Family::Ib);
         if self.is_passive() || is_another {
             return None;
         }
-        let path = &self.route.first()?.record;
+        let path = &self.paths.first()?.record;
         Some((end_of(path, path.dgid), end_of(path, path.sgid)))
     }
 

@@ -1,5 +1,5 @@
 //! Resolves names and services to RDMA addresses, sources, devices and routes, as
-//! `rdma_getaddrinfo(3)` does, through the system's resolver and the kernel's
+//! `rdma_getaddrinfo(3)` does, through the system's name resolver and the kernel's
 //! connection manager.
 //!
 //! [`resolve`] returns **every** address of a name, in the system's order, each

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Counts the lookups and the tasks of a resolver, which its clones share. Made by the
+/// Counts the lookups and the tasks of an `AddrInfoResolver`, which its clones share. Made by the
 /// first lookup or clone: numeric addresses need neither.
 #[derive(Debug, Default)]
 pub(crate) struct LookupLimits(OnceLock<Arc<Running>>);

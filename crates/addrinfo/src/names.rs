@@ -13,13 +13,13 @@ use crate::lookup_limit::LookupLimits;
 #[cfg(feature = "hickory")]
 mod hickory;
 mod lookup;
+mod name_resolver;
 mod numeric;
-mod resolver;
 mod system;
 
 #[cfg(feature = "hickory")]
 pub use hickory::HickoryResolver;
-pub use resolver::{Host, HostQuestion, NameResolver, ServiceKind};
+pub use name_resolver::{Host, HostQuestion, NameResolver, ServiceKind};
 pub use system::SystemResolver;
 
 /// The name and the service to look up.
@@ -33,10 +33,10 @@ pub(crate) struct NameQuery<'name> {
     pub(crate) canonical_name: bool,
 }
 
-/// The resolver, its lookups and the deadline.
+/// The name resolver, its lookups and the deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResolverContext<'a> {
-    /// The resolver; `None` for the system's.
+    /// The name resolver; `None` for the system's.
     pub(crate) resolver: Option<&'a Arc<dyn NameResolver>>,
     pub(crate) limits: &'a LookupLimits,
     pub(crate) until: Option<Instant>,
@@ -50,10 +50,10 @@ pub(crate) struct NamedAddress {
 }
 
 impl NameQuery<'_> {
-    /// Resolves to every address, in the resolver's order.
+    /// Resolves to every address, in the name resolver's order.
     ///
     /// Numeric addresses and ports are parsed here. Everything else goes to the
-    /// resolver, which may ask a server, on a thread that may outlive the deadline.
+    /// name resolver, which may ask a server, on a thread that may outlive the deadline.
     pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<Vec<NamedAddress>> {
         if let Some(addresses) = self.parse()? {
             return Ok(addresses);
@@ -96,7 +96,7 @@ impl NameQuery<'_> {
         Ok(found.first().map_or(0, |first| first.address.port()))
     }
 
-    /// Parses numeric addresses and ports; `None` if the resolver is needed.
+    /// Parses numeric addresses and ports; `None` if the name resolver is needed.
     fn parse(&self) -> Result<Option<Vec<NamedAddress>>> {
         let Some(port) = self.port()? else {
             return Ok(None);

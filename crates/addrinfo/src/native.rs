@@ -32,8 +32,8 @@ pub(crate) fn with_native_targets(
     port_space: PortSpace,
     channel: &EventChannel,
 ) -> Option<Vec<ProbeTarget>> {
-    let any_route = targets.iter().any(|target| !target.route.is_empty());
-    if !any_route || !is_supported(channel) {
+    let any_path = targets.iter().any(|target| !target.paths.is_empty());
+    if !any_path || !is_supported(channel) {
         return None;
     }
     let pair = |target: &ProbeTarget| [native(target, port_space), Some(target.not_begun())];
@@ -48,7 +48,7 @@ fn is_supported(channel: &EventChannel) -> bool {
 }
 
 fn native(target: &ProbeTarget, port_space: PortSpace) -> Option<ProbeTarget> {
-    let path = &target.route.first()?.record;
+    let path = &target.paths.first()?.record;
     let nowhere = CmAddr::any(Family::Ib);
     let source = end_of(path, path.sgid);
     Some(ProbeTarget {
@@ -56,7 +56,7 @@ fn native(target: &ProbeTarget, port_space: PortSpace) -> Option<ProbeTarget> {
         source: Some(served(source, target.source.unwrap_or(nowhere), port_space)),
         canonical_name: target.canonical_name.clone(),
         advised_source: None,
-        route: target.route.clone(),
+        paths: target.paths.clone(),
         state: Probe::Pending,
     })
 }
@@ -158,7 +158,7 @@ mod tests {
             canonical_name: Some("seven".to_owned()),
             source,
             advised_source: None,
-            route: vec![path()],
+            paths: vec![path()],
             state: Probe::Pending,
         }
     }
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((from.gid, from.service_id), (Gid([1; 16]), 0x0106_0000));
         assert_eq!(from.service_mask, u64::MAX << 16);
         assert_eq!(native.canonical_name.as_deref(), Some("seven"));
-        assert_eq!(native.route, [path()]);
+        assert_eq!(native.paths, [path()]);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_target_without_a_path_has_no_native_one() {
         let mut target = target(None);
-        target.route.clear();
+        target.paths.clear();
         assert!(native(&target, PortSpace::TCP).is_none());
     }
 

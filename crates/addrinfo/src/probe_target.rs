@@ -19,7 +19,7 @@ pub(crate) struct ProbeTarget {
     /// The source address that ibacm advises, if the caller gave none.
     pub(crate) advised_source: Option<CmAddr>,
     /// The path records of ibacm.
-    pub(crate) route: Vec<PathData>,
+    pub(crate) paths: Vec<PathData>,
     /// How far the resolution is.
     pub(crate) state: Probe,
 }
@@ -31,7 +31,7 @@ impl From<CmAddr> for ProbeTarget {
             canonical_name: None,
             source: None,
             advised_source: None,
-            route: Vec::new(),
+            paths: Vec::new(),
             state: Probe::Pending,
         }
     }
@@ -58,7 +58,7 @@ fn request(destination: CmAddr, hints: &Hints) -> Request<'_> {
     Request {
         source: hints.source,
         destination,
-        paths: &hints.route,
+        paths: &hints.paths,
         no_delay: hints.flags.intersects(no_delay),
     }
 }
@@ -71,7 +71,7 @@ impl ProbeTarget {
             canonical_name: self.canonical_name.clone(),
             source: self.source,
             advised_source: self.advised_source,
-            route: self.route.clone(),
+            paths: self.paths.clone(),
             state: Probe::Pending,
         }
     }
@@ -88,7 +88,7 @@ impl ProbeTarget {
         if self.source.is_none() {
             self.advised_source = advised.filter(is_of_family);
         }
-        self.route = known.paths;
+        self.paths = known.paths;
     }
 }
 

@@ -107,7 +107,7 @@ impl Prober<'_> {
     /// Resolves every target, none of which has begun, in their order and [`MAX_ACTIVE`] at a
     /// time. Those missing at the deadline are not done.
     pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
-        let share = self.batch_time(targets.len());
+        let batch_time = self.batch_time(targets.len());
         let deadline = self.limit.until.map_or(Deadline::Never, Deadline::At);
         let (mut begun, mut active) = (0, 0);
         loop {
@@ -115,7 +115,8 @@ impl Prober<'_> {
                 let Some(target) = targets.get_mut(begun) else {
                     break;
                 };
-                let end = share.and_then(|share| self.channel.now().checked_add(share));
+                let end =
+                    batch_time.and_then(|batch_time| self.channel.now().checked_add(batch_time));
                 self.start(target, end)?;
                 begun += 1;
                 active += usize::from(target.state.is_active());
@@ -239,8 +240,8 @@ impl Prober<'_> {
             (None, EventKind::AddrResolved) if self.with_routes => {
                 // The path of ibacm begins at the source that it advises.
                 let is_from_here = target.advised_source.is_none() || active.advised;
-                let route = is_from_here.then_some(&target.route[..]);
-                match self.start_route(active, route.unwrap_or_default()) {
+                let paths = is_from_here.then_some(&target.paths[..]);
+                match self.start_route(active, paths.unwrap_or_default()) {
                     Ok(()) => {
                         active.step = Step::Route;
                         return Ok(());
@@ -267,9 +268,9 @@ impl Prober<'_> {
     }
 
     /// Sets the known path records if the kernel accepts them, otherwise resolves the route.
-    fn start_route(&self, active: &ActiveProbe, route: &[PathData]) -> Result<(), Error> {
-        let route = settable(route);
-        if !route.is_empty() && active.id.set_ib_path(route).is_ok() {
+    fn start_route(&self, active: &ActiveProbe, paths: &[PathData]) -> Result<(), Error> {
+        let paths = settable(paths);
+        if !paths.is_empty() && active.id.set_ib_path(paths).is_ok() {
             return Ok(());
         }
         active.id.resolve_route(self.timeout(active.until))

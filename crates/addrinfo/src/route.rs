@@ -94,7 +94,14 @@ impl DevicePort {
 impl PartialEq for DevicePort {
     /// Compares what the kernel answered.
     fn eq(&self, other: &Self) -> bool {
-        let answer = |via: &Self| (via.device, via.port, via.source_gid, via.destination_gid);
+        let answer = |device_port: &Self| {
+            (
+                device_port.device,
+                device_port.port,
+                device_port.source_gid,
+                device_port.destination_gid,
+            )
+        };
         answer(self) == answer(other)
     }
 }

@@ -10,6 +10,7 @@ use rdmacm_core::{
 
 use crate::channel_source::ResolutionChannel;
 use crate::error::{Error, Result, Unanswered};
+use crate::lookup_limit::LookupLimits;
 use crate::probe_target::ProbeTarget;
 use crate::unreachable::{Reason, Step, Unreachable};
 
@@ -56,21 +57,24 @@ pub(crate) fn find(
     channel: &ResolutionChannel,
     service: IbService,
     until: Option<Instant>,
+    limits: &LookupLimits,
 ) -> Result<Vec<ProbeTarget>> {
     let ports = channel.infiniband_ports()?;
     if ports.is_empty() {
         return Err(Error::NoInfinibandPort);
     }
-    let mut queries = ports
-        .into_iter()
-        .map(|port| ServiceQuery::start(channel, port, service))
-        .collect::<Result<Vec<_>>>()?;
+    let all = Vec::with_capacity(ports.len());
+    let mut queries = Queries { all, limits };
+    for port in ports {
+        let query = ServiceQuery::start(channel, port, service)?;
+        queries.all.push(query);
+    }
     let deadline = until.map_or(Deadline::Never, Deadline::At);
-    while queries.iter().any(ServiceQuery::is_active) {
+    while queries.all.iter().any(ServiceQuery::is_active) {
         match channel.next(deadline) {
             Ok(event) => {
-                let mut queries = queries.iter_mut();
-                if let Some(candidates) = queries.find_map(|query| query.handle_event(&event)) {
+                let mut all = queries.all.iter_mut();
+                if let Some(candidates) = all.find_map(|query| query.handle_event(&event)) {
                     return Ok(candidates);
                 }
             }
@@ -79,16 +83,29 @@ pub(crate) fn find(
         }
     }
     Err(Error::NoService(
-        queries.into_iter().map(ServiceQuery::end).collect(),
+        queries.all.iter().map(ServiceQuery::unanswered).collect(),
     ))
 }
 
-/// Destroys the id of a query that is not answered, on a thread of its own: the kernel does not
-/// cancel the query (`cma_cancel_operation`), and waits for its end, up to two seconds.
-fn abandon(id: CmId) {
-    let destroying = thread::Builder::new().name("rdmacm".to_owned());
-    // Without a thread, it is destroyed here.
-    let _ = destroying.spawn(move || drop(id));
+/// The queries through all ports.
+struct Queries<'a> {
+    all: Vec<ServiceQuery>,
+    limits: &'a LookupLimits,
+}
+
+impl Drop for Queries<'_> {
+    /// Destroys the ids of queries that are not answered on a thread: the kernel does not cancel
+    /// their query (`cma_cancel_operation`), and waits for its end, up to two seconds. Without a
+    /// thread, or if there are many, they are destroyed here.
+    fn drop(&mut self) {
+        self.all.retain(ServiceQuery::is_active);
+        let Some(permit) = self.limits.try_task().filter(|_| !self.all.is_empty()) else {
+            return;
+        };
+        let all = std::mem::take(&mut self.all);
+        let destroying = thread::Builder::new().name("rdmacm".to_owned());
+        let _ = destroying.spawn(move || drop((all, permit)));
+    }
 }
 
 /// The query through one port.
@@ -165,7 +182,7 @@ impl ServiceQuery {
         }
     }
 
-    fn end(self) -> Unanswered {
+    fn unanswered(&self) -> Unanswered {
         let reason = match &self.state {
             QueryState::Failed(reason) => reason.clone(),
             QueryState::Active(_) | QueryState::Answered => Reason::Deadline,
@@ -176,15 +193,6 @@ impl ServiceQuery {
                 step: Step::Service,
                 reason,
             },
-        }
-    }
-}
-
-impl Drop for ServiceQuery {
-    fn drop(&mut self) {
-        let state = std::mem::replace(&mut self.state, QueryState::Answered);
-        if let QueryState::Active(id) = state {
-            abandon(id);
         }
     }
 }

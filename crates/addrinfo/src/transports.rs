@@ -17,14 +17,14 @@ impl Transports {
     /// # Errors
     /// Why the device does not reach the address after all.
     pub(crate) fn check(&mut self, info: &AddrInfo) -> Result<(), Unreachable> {
-        let Some(via) = info.device_port() else {
+        let Some(device_port) = info.device_port() else {
             return Ok(());
         };
         // On iWARP there is every obstacle that there is on any transport.
         if obstacle(info, Transport::IWarp).is_none() {
             return Ok(());
         }
-        obstacle(info, self.of(via)).map_or(Ok(()), |reason| {
+        obstacle(info, self.of(device_port)).map_or(Ok(()), |reason| {
             Err(Unreachable {
                 step: Step::Query,
                 reason,
@@ -32,13 +32,17 @@ impl Transports {
         })
     }
 
-    fn of(&mut self, via: &DevicePort) -> Transport {
-        if let Some((_, transport)) = self.0.iter().find(|(known, _)| *known == via.device) {
+    fn of(&mut self, device_port: &DevicePort) -> Transport {
+        if let Some((_, transport)) = self
+            .0
+            .iter()
+            .find(|(known, _)| *known == device_port.device)
+        {
             return *transport;
         }
-        let device = via.rdma_device();
+        let device = device_port.rdma_device();
         let transport = device.map_or(Transport::Unknown, |device| device.transport);
-        self.0.push((via.device, transport));
+        self.0.push((device_port.device, transport));
         transport
     }
 }

@@ -108,7 +108,7 @@ impl fmt::Debug for IdHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.state.upgrade() {
             Some(state) => state.fmt(f),
-            None => f.write_str("IdHandle(gone)"),
+            None => f.write_str("IdHandle(destroyed)"),
         }
     }
 }

@@ -31,14 +31,14 @@
 //! wait for the same: the next request of a listener, a message or room of a connection, or a
 //! handshake within [`NodeOptions::max_handshakes`].
 //!
-//! The runtime that opened a node must be running while anything waits on the node: a
-//! current-thread runtime of tokio runs only inside `block_on`. Otherwise waits of other runtimes,
-//! and their deadlines, do not end.
-//!
 //! This does not apply to tasks that call `poll_` methods, that read and write through the traits
 //! of tokio or futures, or that poll `incoming()` as a `Stream`: they may stop polling at any time.
 //! But if only such tasks wait on a node, each event wakes all of them; if there are many, spawn
 //! [`Node::drive`].
+//!
+//! The runtime that opened a node must be running while anything waits on the node: a
+//! current-thread runtime of tokio runs only inside `block_on`. Otherwise waits of other runtimes,
+//! and their deadlines, do not end.
 
 #![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 

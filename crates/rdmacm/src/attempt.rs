@@ -125,20 +125,20 @@ impl Attempt {
 fn cause_of(event: &Event) -> Cause {
     let is_disconnect = event.kind() == EventKind::Disconnected && event.failure().is_none();
     if is_disconnect {
-        return Cause::PeerDisconnected;
+        return Cause::PeerGone;
     }
     Cause::Event(event.as_failure())
 }
 
 /// The cause of a refused command that comes next in the protocol: the kernel refuses it
 /// only because the peer has ended the connection meanwhile.
-pub(crate) fn peer_disconnected_or(error: core::Error) -> Cause {
+pub(crate) fn peer_gone_or(error: core::Error) -> Cause {
     match error {
         // ENXIO: the device is gone as well.
         core::Error::Command(refused)
             if matches!(refused.errno, libc::EINVAL | libc::ECONNRESET | libc::ENXIO) =>
         {
-            Cause::PeerDisconnected
+            Cause::PeerGone
         }
         error => error.into(),
     }

@@ -13,10 +13,10 @@ const THREAD_BUSY_POLL: Duration = Duration::from_micros(500);
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How many looks come before the first system call: what is about to come needs none.
+/// How many checks come before the first system call: what is about to come needs none.
 const PAUSES: u32 = 1;
-/// After how many more looks come a poll in any case, and a look at the clock: others may have the
-/// processor for a while between two looks.
+/// After how many more checks come a poll in any case, and a check of the clock: others may have
+/// the processor for a while between two checks.
 const CHECKS_PER_POLL: u32 = 16;
 
 /// How long a caller polls before it sleeps.
@@ -52,10 +52,10 @@ pub(crate) struct BusyPolling {
 }
 
 impl BusyPolling {
-    /// Polls until there is something, for `time` and one round of looks at most, and not after
-    /// `is_over`, for a caller who has looked just now. Between two polls it looks whether
+    /// Polls until there is something, for `time` and one round of checks at most, and not after
+    /// `is_over`, for a caller who has checked just now. Between two polls it checks whether
     /// something has come, which costs less, and need not find all that a poll finds: `watch`
-    /// returns what looks until the next poll.
+    /// returns what checks until the next poll.
     pub(crate) fn poll<T, L: Fn() -> bool>(
         &self,
         time: Duration,
@@ -67,12 +67,12 @@ impl BusyPolling {
             return None;
         }
         let mut watched = watch();
-        let mut has_come = look(&watched, PAUSES, pause);
-        // For what comes during the first looks the clock is not read.
+        let mut has_come = check(&watched, PAUSES, pause);
+        // For what comes during the first checks the clock is not read.
         let mut end = None;
         loop {
             if !has_come {
-                look(&watched, CHECKS_PER_POLL, give_way);
+                check(&watched, CHECKS_PER_POLL, give_way);
             }
             let polled = poll();
             if polled.is_some() {
@@ -115,10 +115,10 @@ impl BusyPolling {
     }
 }
 
-/// Looks as often as this, with a pause before each; returns whether something has come.
+/// Checks as often as this, with a pause before each; returns whether something has come.
 #[inline]
-fn look(has_come: impl Fn() -> bool, looks: u32, pause: impl Fn()) -> bool {
-    for _ in 0..looks {
+fn check(has_come: impl Fn() -> bool, checks: u32, pause: impl Fn()) -> bool {
+    for _ in 0..checks {
         pause();
         if has_come() {
             return true;
@@ -127,15 +127,15 @@ fn look(has_come: impl Fn() -> bool, looks: u32, pause: impl Fn()) -> bool {
     false
 }
 
-/// Gives way to others between two looks: a device in software needs a processor to bring what is
-/// awaited. Twice, so that there are half as many looks.
+/// Gives way to others between two checks: a device in software needs a processor to bring what is
+/// awaited. Twice, so that there are half as many checks.
 #[inline]
 fn give_way() {
     yield_now();
     yield_now();
 }
 
-/// Pauses the processor between two looks: others need the bus.
+/// Pauses the processor between two checks: others need the bus.
 #[inline]
 fn pause() {
     // No loop, which costs more than the pauses.
@@ -200,36 +200,36 @@ mod tests {
     }
 
     #[test]
-    fn what_a_look_does_not_find_is_polled_for() {
+    fn what_a_check_does_not_find_is_polled_for() {
         let busy = BusyPolling::default();
         let mut polls = 0..;
         let mut poll = || polls.next().filter(|n| *n == 2);
-        let (looks, watches) = (Cell::new(0), Cell::new(0));
-        let look = || {
-            looks.set(looks.get() + 1);
+        let (checks, watches) = (Cell::new(0), Cell::new(0));
+        let check = || {
+            checks.set(checks.get() + 1);
             false
         };
         // Each poll may have changed where the next comes.
         let watch = || {
             watches.set(watches.get() + 1);
-            look
+            check
         };
         let polled = busy.poll(Duration::MAX, || false, watch, &mut poll);
         assert_eq!((polled, watches.get()), (Some(2), 3));
-        assert_eq!(looks.get(), PAUSES + 3 * CHECKS_PER_POLL);
+        assert_eq!(checks.get(), PAUSES + 3 * CHECKS_PER_POLL);
     }
 
     #[test]
     fn a_processor_that_is_slow_prolongs_it_by_one_round() {
         let busy = BusyPolling::default();
-        let (looks, time) = (Cell::new(0), Duration::from_millis(1));
-        let look = || {
-            looks.set(looks.get() + 1);
+        let (checks, time) = (Cell::new(0), Duration::from_millis(1));
+        let check = || {
+            checks.set(checks.get() + 1);
             std::thread::sleep(time);
             false
         };
-        assert_eq!(busy.poll(time, || false, || look, || None::<()>), None);
-        assert_eq!(looks.get(), PAUSES + 2 * CHECKS_PER_POLL);
+        assert_eq!(busy.poll(time, || false, || check, || None::<()>), None);
+        assert_eq!(checks.get(), PAUSES + 2 * CHECKS_PER_POLL);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, EventKind, IdHandle};
 
-use crate::attempt::{Attempt, peer_disconnected_or};
+use crate::attempt::{Attempt, peer_gone_or};
 use crate::close_reason::CloseReason;
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventQueue, ManagedId, WaitSource, wait_for};
@@ -52,9 +52,9 @@ impl Established {
             Some(queue_pair) => id.with_queue_pair(queue_pair.as_ref()).disconnect(),
             None => id.disconnect(),
         };
-        match disconnected.map_err(peer_disconnected_or) {
+        match disconnected.map_err(peer_gone_or) {
             Ok(()) => Ok(true),
-            Err(Cause::PeerDisconnected) => Ok(false),
+            Err(Cause::PeerGone) => Ok(false),
             Err(cause) => Err(cause),
         }
     }

@@ -258,7 +258,7 @@ mod tests {
     fn the_text_is_complete_and_has_no_source() {
         let causes = [
             Cause::Refused(core::Error::Busy),
-            Cause::PeerDisconnected,
+            Cause::PeerGone,
             Cause::Deadline,
             Cause::Name(addrinfo::Error::Rdma(core::Error::Busy)),
             Cause::NoTarget,
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn an_error_is_found_in_that_of_a_stream() {
-        let error = io::Error::from(failed(Cause::PeerDisconnected));
+        let error = io::Error::from(failed(Cause::PeerGone));
         let found = Error::from_io(&error).map(Error::cause);
-        assert!(matches!(found, Some(Cause::PeerDisconnected)), "{error}");
+        assert!(matches!(found, Some(Cause::PeerGone)), "{error}");
         for other in [io::ErrorKind::WouldBlock.into(), io::Error::other("else")] {
             assert!(Error::from_io(&other).is_none(), "{other}");
         }
@@ -383,7 +383,7 @@ mod tests {
                 Cause::Refused(core::Error::DeadlinePassed),
                 io::ErrorKind::TimedOut,
             ),
-            (Cause::PeerDisconnected, io::ErrorKind::ConnectionReset),
+            (Cause::PeerGone, io::ErrorKind::ConnectionReset),
             (Cause::QueuePairFailed, io::ErrorKind::ConnectionReset),
             (Cause::LoopbackAddress, io::ErrorKind::InvalidInput),
             (Cause::NoAddress, io::ErrorKind::InvalidInput),

@@ -55,7 +55,7 @@ pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;
 pub(crate) use waiter_queue::{NextWaiters, WaiterKind, WaiterQueue};
-pub(crate) use wake_all::wake_all;
+pub(crate) use wake_all::{wake_all, wake_and_then};
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;
@@ -107,7 +107,7 @@ struct State {
     /// A caller that does not wait has found another thread leading, which may not read what the
     /// caller has come for.
     is_pass_due: bool,
-    /// The leader leaves after this round.
+    /// The leader leaves after this pass.
     is_last_pass: bool,
 }
 

@@ -7,7 +7,7 @@
 //! * **Events**: [`core`] is the kernel's interface, for event loops: event channels, connection
 //!   identifiers (`rdma_cm_id`) and a method for each command.
 //!
-//! [`addrinfo`] resolves names to RDMA addresses, by the system's resolver or one in pure Rust
+//! [`addrinfo`] resolves names to RDMA addresses, by the system's name resolver or one in pure Rust
 //! (feature `hickory`).
 //!
 //! With the feature `verbs`, which is on by default, `Connection` sends and receives messages on

@@ -53,21 +53,21 @@ impl RetryPolicy {
 
     /// The backoff after the first attempt.
     #[must_use]
-    pub const fn initial_backoff(mut self, pause: Duration) -> Self {
-        self.initial_backoff = pause;
+    pub const fn initial_backoff(mut self, backoff: Duration) -> Self {
+        self.initial_backoff = backoff;
         self
     }
 
     /// The longest backoff.
     #[must_use]
-    pub const fn max_backoff(mut self, pause: Duration) -> Self {
-        self.max_backoff = pause;
+    pub const fn max_backoff(mut self, backoff: Duration) -> Self {
+        self.max_backoff = backoff;
         self
     }
 
     /// Ends the attempt at each address after this time, and tries again once all have failed.
     /// A RoCE or InfiniBand peer whose backlog is full drops requests without a reply, and the
-    /// kernel repeats a request only after more than four seconds; a limit of a second is
+    /// kernel repeats a request only after more than four seconds; a timeout of a second is
     /// faster. It does not limit name lookups: until addresses are known, a lookup may take until
     /// the deadline, afterwards one second.
     #[must_use]
@@ -81,8 +81,8 @@ impl RetryPolicy {
     }
 
     /// The backoff before the next attempt; `None` if there is no next attempt.
-    pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
-        // The limit is not that of lookups, and a list does not change.
+    pub(crate) fn backoff(&self, made: u32, error: &Error) -> Option<Duration> {
+        // The timeout is not that of lookups, and a list does not change.
         let is_limited = self.attempt_timeout.is_some() && error.stage() != Stage::LookUp;
         let cut_short = is_limited && error.is_timeout();
         if made >= self.attempts || !(error.is_retryable() || cut_short) {
@@ -91,11 +91,11 @@ impl RetryPolicy {
         let doubled = 1_u32
             .checked_shl(made.saturating_sub(1))
             .unwrap_or(u32::MAX);
-        let pause = self
+        let backoff = self
             .initial_backoff
             .saturating_mul(doubled)
             .min(self.max_backoff);
-        Some(pause.saturating_sub(random_part(pause / 2)))
+        Some(backoff.saturating_sub(random_part(backoff / 2)))
     }
 }
 
@@ -124,33 +124,34 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_and_stay_below_the_longest() {
+    fn backoffs_double_and_stay_below_the_longest() {
         let policy = RetryPolicy::until_deadline();
         for (made, most) in [(1, 20), (2, 40), (3, 80), (7, 1000), (60, 1000)] {
             let most = Duration::from_millis(most);
-            let pause = policy
-                .pause(made, &failed(Cause::PeerDisconnected))
-                .unwrap();
-            assert!(pause <= most && pause >= most / 2, "{made}: {pause:?}");
+            let backoff = policy.backoff(made, &failed(Cause::PeerGone)).unwrap();
+            assert!(
+                backoff <= most && backoff >= most / 2,
+                "{made}: {backoff:?}"
+            );
         }
     }
 
     #[test]
     fn a_permanent_failure_is_not_retried() {
         let policy = RetryPolicy::attempts(2);
-        assert!(policy.pause(1, &failed(Cause::PeerDisconnected)).is_some());
-        assert!(policy.pause(2, &failed(Cause::PeerDisconnected)).is_none());
-        assert!(policy.pause(1, &failed(Cause::NoAddress)).is_none());
-        assert!(policy.pause(1, &failed(Cause::Deadline)).is_none());
+        assert!(policy.backoff(1, &failed(Cause::PeerGone)).is_some());
+        assert!(policy.backoff(2, &failed(Cause::PeerGone)).is_none());
+        assert!(policy.backoff(1, &failed(Cause::NoAddress)).is_none());
+        assert!(policy.backoff(1, &failed(Cause::Deadline)).is_none());
         let limited = policy.attempt_timeout(Duration::from_secs(1));
-        assert!(limited.pause(1, &failed(Cause::Deadline)).is_some());
+        assert!(limited.backoff(1, &failed(Cause::Deadline)).is_some());
         let looked_up = Error::new(Stage::LookUp, Cause::Deadline);
-        assert!(limited.pause(1, &looked_up).is_none());
+        assert!(limited.backoff(1, &looked_up).is_none());
     }
 
     proptest! {
         #[test]
-        fn pauses_are_within_their_bounds(
+        fn backoffs_are_within_their_bounds(
             attempts in 0..100_u32,
             made in 1..100_u32,
             first in 0..u64::MAX,
@@ -159,28 +160,28 @@ mod tests {
             let (first, longest) = (Duration::from_nanos(first), Duration::from_nanos(longest));
             let policy = RetryPolicy::attempts(attempts);
             let policy = policy.initial_backoff(first).max_backoff(longest);
-            let pause = policy.pause(made, &failed(Cause::PeerDisconnected));
-            prop_assert_eq!(pause.is_some(), made < attempts);
-            if let Some(pause) = pause {
+            let backoff = policy.backoff(made, &failed(Cause::PeerGone));
+            prop_assert_eq!(backoff.is_some(), made < attempts);
+            if let Some(backoff) = backoff {
                 let doubled = 2_u32.checked_pow(made - 1).unwrap_or(u32::MAX);
                 let most = first.saturating_mul(doubled).min(longest);
-                prop_assert!(pause <= most && pause >= most / 2, "{:?}", pause);
+                prop_assert!(backoff <= most && backoff >= most / 2, "{:?}", backoff);
             }
         }
 
         #[test]
-        fn pauses_grow_until_the_longest(first in 1..1000_u64, longest in 1..100_000_u64) {
+        fn backoffs_grow_until_the_longest(first in 1..1000_u64, longest in 1..100_000_u64) {
             let (first, longest) = (Duration::from_micros(first), Duration::from_micros(longest));
             let policy = RetryPolicy::until_deadline().initial_backoff(first).max_backoff(longest);
-            // What is left of a pause is at least a half, so every second one is longer.
-            let pauses: Vec<_> = (1..60)
-                .filter_map(|made| policy.pause(made, &failed(Cause::PeerDisconnected)))
+            // What is left of a backoff is at least a half, so every second one is longer.
+            let backoffs: Vec<_> = (1..60)
+                .filter_map(|made| policy.backoff(made, &failed(Cause::PeerGone)))
                 .collect();
-            prop_assert_eq!(pauses.len(), 59);
-            for pair in pauses.windows(3) {
+            prop_assert_eq!(backoffs.len(), 59);
+            for pair in backoffs.windows(3) {
                 prop_assert!(pair[2] >= pair[0].min(longest / 2));
             }
-            prop_assert!(pauses[58] >= longest / 2);
+            prop_assert!(backoffs[58] >= longest / 2);
         }
     }
 }

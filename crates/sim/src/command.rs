@@ -64,7 +64,8 @@ impl From<CommandError> for io::Error {
     }
 }
 
-/// A command that blocks until the peer of an iWARP connection has answered.
+/// A command that blocks until the peer of an iWARP connection, or the subnet administrator, has
+/// answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocked {
     id: IdKey,
@@ -179,7 +180,7 @@ pub(crate) fn resume(
     }
 }
 
-/// Gives up a command that blocks and cannot be waited for: it has had no effect. Returns its outcome
+/// Gives up a command that blocks and cannot be waited for: it leaves the id as it was. Returns its outcome
 /// instead if it has ended meanwhile.
 pub(crate) fn abandon(
     kernel: &mut Kernel<'_>,

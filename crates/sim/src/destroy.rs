@@ -55,7 +55,7 @@ fn connection(state: &mut SimState, key: IdKey) {
 }
 
 /// Closes a file and destroys its ids in the order of their creation. Unlike the
-/// kernel it does not wait for the peers of iWARP connections.
+/// kernel it does not wait for the peers of iWARP connections, nor for the subnet administrator.
 pub(crate) fn file(state: &mut SimState, host: usize, file: u64) {
     loop {
         let Some(host_state) = state.hosts.get(host) else {

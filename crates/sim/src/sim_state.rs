@@ -21,7 +21,7 @@ use crate::subnet::Subnet;
 use crate::threads::{Quiet, Users};
 use crate::waits::Waits;
 
-/// How often a wait looks whether the clock may move, while it may not.
+/// How often a wait checks whether the clock may move, while it may not.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state of a simulation.
@@ -205,8 +205,8 @@ impl SharedState {
             };
             state.users.add_this();
             state.waits.check(wait.number);
-            let looks = state.waits.is_newest(wait.number) && state.next_time().is_some();
-            if looks && state.waits.is_settled() {
+            let checks = state.waits.is_newest(wait.number) && state.next_time().is_some();
+            if checks && state.waits.is_settled() {
                 let (changes, users) = (state.waits.changes, state.users.clone());
                 quiet.update(changes);
                 let idle_time = state.waits.idle_time;
@@ -220,7 +220,7 @@ impl SharedState {
             } else {
                 drop(state);
             }
-            wait.sleep(other, looks.then_some(IDLE_CHECK_INTERVAL))?;
+            wait.sleep(other, checks.then_some(IDLE_CHECK_INTERVAL))?;
         }
     }
 

@@ -10,9 +10,9 @@ use nix::unistd::{Pid, gettid};
 /// How many times the idle time a thread that has used the fabric may compute.
 const USER_FACTOR: u32 = 50;
 
-/// How much processor time counts between two looks, which are about a millisecond apart: the
+/// How much processor time counts between two checks, which are about a millisecond apart: the
 /// kernel of a virtual machine that is paused charges the pause to the thread that runs.
-const MAX_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+const MAX_BETWEEN_CHECKS: Duration = Duration::from_millis(5);
 
 /// Threads that have used a fabric.
 #[derive(Clone, Debug, Default)]
@@ -36,10 +36,10 @@ pub(crate) struct Quiet {
     computing: BTreeMap<Pid, Computing>,
 }
 
-/// How a thread has computed since it was first looked at.
+/// How a thread has computed since it was first checked.
 #[derive(Clone, Copy, Debug)]
 struct Computing {
-    /// Its processor time at the last look.
+    /// Its processor time at the last check.
     used: Duration,
     /// How much of it counts.
     counted: Duration,
@@ -80,10 +80,10 @@ impl Quiet {
     ///
     /// Without `/proc`, it is the idle time by the machine's clock.
     pub(crate) fn is_over(&mut self, users: &Users, idle_time: Duration) -> bool {
-        // A thread may wake one that was looked at before, and sleep when it is looked at
-        // itself: one of them has run when they are looked at again.
-        let looks = [(); 2].map(|()| self.sleeping(users, idle_time));
-        match looks {
+        // A thread may wake one that was checked before, and sleep when it is checked
+        // itself: one of them has run when they are checked again.
+        let checks = [(); 2].map(|()| self.sleeping(users, idle_time));
+        match checks {
             [Ok(Some(first)), Ok(Some(second))] => first == second,
             [Err(_), _] | [_, Err(_)] => self.since.elapsed() >= idle_time,
             _ => false,
@@ -95,7 +95,7 @@ impl Quiet {
         let mut sleeping = Times::new();
         for thread in other_threads()? {
             // One that has ended meanwhile has no file any more.
-            let Ok(look) = read_activity(thread) else {
+            let Ok(activity) = read_activity(thread) else {
                 continue;
             };
             let factor = if users.0.contains(&thread) {
@@ -103,13 +103,13 @@ impl Quiet {
             } else {
                 1
             };
-            if self.computed(thread, look.used) >= idle_time.saturating_mul(factor) {
+            if self.computed(thread, activity.used) >= idle_time.saturating_mul(factor) {
                 continue;
             }
-            if look.is_active {
+            if activity.is_active {
                 return Ok(None);
             }
-            sleeping.insert(thread, look.used.unwrap_or_default());
+            sleeping.insert(thread, activity.used.unwrap_or_default());
         }
         Ok(Some(sleeping))
     }
@@ -125,7 +125,7 @@ impl Quiet {
         });
         let since = used.saturating_sub(computing.used);
         computing.used = used;
-        computing.counted += since.min(MAX_BETWEEN_LOOKS);
+        computing.counted += since.min(MAX_BETWEEN_CHECKS);
         computing.counted
     }
 }
@@ -213,16 +213,16 @@ mod tests {
 
     #[test]
     fn a_thread_that_computes_is_active() {
-        sample_until(spin_loop, |look| look.is_active);
+        sample_until(spin_loop, |activity| activity.is_active);
         let enough = Duration::from_millis(5);
-        sample_until(spin_loop, |look| {
-            look.used.is_some_and(|used| used > enough)
+        sample_until(spin_loop, |activity| {
+            activity.used.is_some_and(|used| used > enough)
         });
     }
 
     #[test]
     fn a_thread_that_sleeps_is_not_active() {
-        sample_until(thread::park, |look| !look.is_active);
+        sample_until(thread::park, |activity| !activity.is_active);
     }
 
     #[test]
@@ -232,10 +232,10 @@ mod tests {
         let mut quiet = Quiet::new();
         quiet.update(1);
         assert_eq!(quiet.computed(thread, Some(second)), Duration::ZERO);
-        for looks in 1..=3_u32 {
+        for checks in 1..=3_u32 {
             quiet.update(1);
-            let used = second + looks * millisecond;
-            assert_eq!(quiet.computed(thread, Some(used)), looks * millisecond);
+            let used = second + checks * millisecond;
+            assert_eq!(quiet.computed(thread, Some(used)), checks * millisecond);
         }
         quiet.update(2);
         assert_eq!(quiet.computed(thread, Some(second * 3)), Duration::ZERO);
@@ -248,6 +248,6 @@ mod tests {
         let mut quiet = Quiet::new();
         assert_eq!(quiet.computed(thread, Some(second)), Duration::ZERO);
         let after_it = quiet.computed(thread, Some(second * 3));
-        assert_eq!(after_it, MAX_BETWEEN_LOOKS);
+        assert_eq!(after_it, MAX_BETWEEN_CHECKS);
     }
 }

@@ -98,7 +98,12 @@ fn finish_resolution(state: &mut SimState, key: IdKey, outcome: Outcome) {
     let Some(id) = state.id(key) else {
         return;
     };
+    let is_destroying = id.is_destroying;
     let (event, details) = id.finish(outcome);
+    if is_destroying {
+        // `cma_work_handler` finds that the id has left the state.
+        return;
+    }
     if let Some(host) = state.hosts.get_mut(key.host) {
         host.post(key.number, event, details);
     }

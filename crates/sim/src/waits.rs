@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::EventFd;
 
-/// The threads that wait on the fabric's files. The one that began last looks whether the
+/// The threads that wait on the fabric's files. The one that began last checks whether the
 /// clock may move.
 #[derive(Debug)]
 pub(crate) struct Waits {
@@ -70,7 +70,7 @@ impl Waits {
         threads.all(|wait| wait.checked == self.changes)
     }
 
-    /// Whether it is the thread that looks whether the clock may move.
+    /// Whether it is the thread that checks whether the clock may move.
     pub(crate) fn is_newest(&self, number: u64) -> bool {
         self.threads.keys().next_back() == Some(&number)
     }

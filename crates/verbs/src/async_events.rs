@@ -14,8 +14,8 @@ use crate::token::Token;
 /// The asynchronous events of a context's objects: a queue pair fails, a port goes down, a
 /// shared receive queue reaches its limit. Each event is read once, by one reader.
 ///
-/// Its descriptor, for event loops, is readable while there is an event to
-/// [`try_next`](Self::try_next), and when the device is gone.
+/// Its descriptor, for event loops, is readable while there is an event for
+/// [`try_next`](Self::try_next) to return, and once the context is closed.
 #[derive(Debug)]
 pub struct AsyncEvents(Readable);
 
@@ -56,12 +56,13 @@ impl AsyncEvents {
         Ok(Self(Readable::new(context, file)))
     }
 
-    /// A descriptor to poll, readable while there is an event to [`try_next`](Self::try_next), and when
-    /// the device is gone. It cannot be read. The first call opens it.
+    /// A descriptor to poll, readable while there is an event for
+    /// [`try_next`](Self::try_next) to return, and once the context is closed. It cannot be read.
+    /// The first call opens it.
     ///
     /// # Errors
     /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
         self.0.readiness()
     }
@@ -71,7 +72,7 @@ impl AsyncEvents {
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
     pub fn try_next(&self) -> Result<Option<AsyncEvent>> {
         let event: Option<uverbs::AsyncEvent> = self.0.read()?;
@@ -82,7 +83,7 @@ impl AsyncEvents {
     /// Source: `ibv_get_async_event(3)`.
     ///
     /// # Errors
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device is gone.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     #[doc(alias = "ibv_get_async_event", alias = "ibv_ack_async_event")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<AsyncEvent>> {
         let until = deadline.into().until(Instant::now());

@@ -74,9 +74,9 @@ impl CompletionChannel {
     /// Returns the next notification without waiting: the
     /// [token](crate::CompletionQueue::token) of an armed queue that has a completion.
     ///
-    /// A `None` right after a notification may miss the device's removal, which makes
-    /// [`readiness`](Self::readiness) readable once. So with `EPOLLET`, which tokio's `AsyncFd`
-    /// uses, call it until it has returned `None` twice in a row.
+    /// A `None` right after a notification may miss the device's removal, which edge-triggered
+    /// epoll reports only once. So with `EPOLLET`, which tokio's `AsyncFd` uses, call it until it
+    /// has returned `None` twice in a row.
     /// Source: `ibv_get_cq_event(3)`.
     ///
     /// # Errors

@@ -53,9 +53,12 @@ pub enum Error {
         /// The supported drivers and the versions of their ABIs.
         known: Vec<(DriverId, u32)>,
     },
-    /// The device is gone, or its context was closed, as it is in a child of the
-    /// process that opened it.
-    #[error("{device}: the device is gone, or its context was closed")]
+    /// The context is closed: by [`close`](crate::Context::close), by the removal of its device, or
+    /// because this is a forked child.
+    #[error(
+        "{device}: the context is closed: by `close`, by the removal of its device, or because \
+         this is a forked child"
+    )]
     ContextClosed {
         /// The device's name.
         device: String,
@@ -161,7 +164,7 @@ impl Error {
         Self::Wait { errno }
     }
 
-    /// Whether the device is gone, or its context was closed.
+    /// Whether the context is closed, see [`ContextClosed`](Self::ContextClosed).
     #[must_use]
     pub fn is_context_closed(&self) -> bool {
         matches!(self, Self::ContextClosed { .. })

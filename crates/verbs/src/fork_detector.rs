@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The first word of a page; the mapping is rounded up.
 const LENGTH: usize = size_of::<AtomicU32>();
 
-/// A mark that is set in the process that created it and clear in its forked children: the
-/// kernel clears the page on fork. Checking it needs no system call. Clones are the same mark.
+/// A word that is set in the process that created it and clear in its forked children: the
+/// kernel clears its page on fork. Checking it needs no system call. Clones share the word.
 #[derive(Clone, Debug)]
 pub(crate) struct ForkDetector {
     /// The word of the page.
@@ -149,7 +149,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_mark_is_clear_in_a_child() {
+    fn the_word_is_clear_in_a_child() {
         let fork_detector = ForkDetector::new().unwrap();
         assert!(fork_detector.is_same_process());
         assert!(child_ends(|| assert!(!fork_detector.is_same_process())));

@@ -170,8 +170,9 @@ impl MappedMemory {
         Err(error)
     }
 
-    /// Copies what the driver has written to a new mapping of the same length. The kernel does, so
-    /// that other threads may change the memory meanwhile: they find what they change unchanged.
+    /// Copies what the driver has written to a new mapping of the same length. The kernel copies,
+    /// since other threads may change the memory meanwhile. A change after that is lost: a completion
+    /// that was taken out may be in the ring again.
     fn copy_to(&self, new: NonNull<u8>) {
         let part = |base: NonNull<u8>| libc::iovec {
             iov_base: base.as_ptr().cast(),
@@ -179,7 +180,8 @@ impl MappedMemory {
         };
         let (to, from) = (part(new), part(self.base));
         let (to, from) = (&raw const to, &raw const from);
-        let this = nix::unistd::getpid().as_raw();
+        // It was a `pid_t`.
+        let this = libc::pid_t::try_from(std::process::id()).unwrap_or(0);
         // SAFETY: the kernel reads this mapping, and writes into the new one, which nothing else
         // refers to.
         let copied = unsafe { libc::process_vm_readv(this, to, 1, from, 1, 0) };

@@ -37,7 +37,7 @@ pub enum Operation {
     },
     /// [`RemoteAccessRegion::change_access`](crate::RemoteAccessRegion::change_access).
     ChangeAccess,
-    /// Taking a part of memory: [`Buffer::slice`](crate::Buffer::slice) and
+    /// Taking a slice of memory: [`Buffer::slice`](crate::Buffer::slice) and
     /// [`RemoteAccessRegion::slice`](crate::RemoteAccessRegion::slice).
     Slice,
     /// [`ProtectionDomain::create_address_handle`](crate::ProtectionDomain::create_address_handle).

@@ -15,8 +15,8 @@ pub(crate) struct QueueIndex(u32);
 
 /// Set for shared receive queues, which are in several completion queues.
 const SHARED: u32 = 1 << 31;
-/// The bits of the place; those above it count how often the place was used, from 1: no id of a
-/// request is 0, because a replaced ring reads as zeros.
+/// The bits of the slot; those above it count how often the slot was used, from 1: no id of a
+/// request is 0, because a replaced ring may read as zeros.
 const SLOT_MASK: u32 = (1 << 22) - 1;
 const FIRST_USE: u32 = SLOT_MASK + 1;
 

@@ -174,8 +174,8 @@ impl QpStatus {
     }
 }
 
-/// The completion of a request of this queue pair when the device is gone.
-fn device_removed(queue_pair: u32) -> WorkCompletion {
+/// The completion of a request of this queue pair when the context is closed.
+fn context_closed(queue_pair: u32) -> WorkCompletion {
     failed(queue_pair, WcStatus::FATAL_ERR)
 }
 

@@ -54,13 +54,13 @@ impl Line {
     fn of(info: &AddrInfo) -> Self {
         let family = number(info.family);
         let (qp, ps) = (info.qp_type.number(), info.port_space.number());
-        let route = info.paths.iter().map(PathRecordData::from);
-        let route: String = route.map(|path| hexadecimal(path.as_bytes())).collect();
+        let paths = info.paths.iter().map(PathRecordData::from);
+        let paths: String = paths.map(|path| hexadecimal(path.as_bytes())).collect();
         Self {
             kind: format!("family={family} qp={qp} ps={ps:#x}"),
             source: info.source.map_or_else(String::new, address),
             rest: format!(
-                "destination={} route={route} connect={}",
+                "destination={} route={paths} connect={}",
                 info.destination.map_or_else(String::new, address),
                 hexadecimal(&info.connect_data)
             ),

@@ -13,9 +13,9 @@ pub(super) const FAR: Gid = Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// The source GID of ibacm's paths.
 const NEAR: Gid = Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// The route in the hints, by its form.
+/// The paths in the hints, by their form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RouteHint {
+pub(super) enum PathsHint {
     None,
     Record,
     Data,
@@ -33,7 +33,7 @@ pub(super) struct Question {
     pub(super) port_space: PortSpace,
     pub(super) source: Option<CmAddr>,
     pub(super) destination: Option<CmAddr>,
-    pub(super) route: RouteHint,
+    pub(super) paths: PathsHint,
 }
 
 impl Question {
@@ -48,7 +48,7 @@ impl Question {
             port_space: PortSpace::TCP,
             source: None,
             destination: None,
-            route: RouteHint::None,
+            paths: PathsHint::None,
         }
     }
 
@@ -96,8 +96,8 @@ impl Question {
         self
     }
 
-    pub(super) fn route(mut self, route: RouteHint) -> Self {
-        self.route = route;
+    pub(super) fn paths(mut self, paths: PathsHint) -> Self {
+        self.paths = paths;
         self
     }
 
@@ -117,14 +117,14 @@ impl Question {
         }
         let family = self.family.map(super::list::number);
         arguments.extend(family.map(|number| format!("family={number}")));
-        let route = match self.route {
-            RouteHint::None => String::new(),
-            RouteHint::Record => hexadecimal(hinted().record.as_bytes()),
-            RouteHint::Data => hexadecimal(hinted().as_bytes()),
-            RouteHint::TwoData => hexadecimal(hinted().as_bytes()).repeat(2),
+        let paths = match self.paths {
+            PathsHint::None => String::new(),
+            PathsHint::Record => hexadecimal(hinted().record.as_bytes()),
+            PathsHint::Data => hexadecimal(hinted().as_bytes()),
+            PathsHint::TwoData => hexadecimal(hinted().as_bytes()).repeat(2),
         };
-        if !route.is_empty() {
-            arguments.push(format!("route={route}"));
+        if !paths.is_empty() {
+            arguments.push(format!("route={paths}"));
         }
         arguments
     }
@@ -143,11 +143,11 @@ impl Question {
             hints = hints.destination(destination);
         }
         let path = PathData::from(&hinted());
-        match self.route {
-            RouteHint::None => hints,
-            RouteHint::Record => hints.route([path.record]),
-            RouteHint::Data => hints.route([path]),
-            RouteHint::TwoData => hints.route([path, path]),
+        match self.paths {
+            PathsHint::None => hints,
+            PathsHint::Record => hints.paths([path.record]),
+            PathsHint::Data => hints.paths([path]),
+            PathsHint::TwoData => hints.paths([path, path]),
         }
     }
 }

@@ -9,7 +9,7 @@ use rdmacm_tests::{Action, PATIENCE, SECOND, Site, Soft};
 use super::messages::{
     ALTERNATE, PATH, USABLE, ip, known, message, of_kind, path, record_entry, refusal, send, source,
 };
-use super::question::{Question, RouteHint, hinted, record};
+use super::question::{PathsHint, Question, hinted, record};
 use crate::schedule::When;
 
 /// The script whose source is no address of this machine.
@@ -241,12 +241,12 @@ fn questions(site: &Site) -> Vec<Script> {
         script("source_with_a_port", v4().source(from(7999))),
         script("figures", v4().flags(figures)).expects(&[to(haste)]),
         script("no_route", v4().flags(AddrInfoFlags::NOROUTE)).expects(&[to(haste)]),
-        script("route_as_a_record", v4().route(RouteHint::Record)).expects(&[to(0), hint.clone()]),
-        script("route_as_data", v4().route(RouteHint::Data)).expects(&[to(0), hint.clone()]),
-        script("route_of_two", v4().route(RouteHint::TwoData)).expects(&[to(0), of_kind(PATH)]),
+        script("route_as_a_record", v4().paths(PathsHint::Record)).expects(&[to(0), hint.clone()]),
+        script("route_as_data", v4().paths(PathsHint::Data)).expects(&[to(0), hint.clone()]),
+        script("route_of_two", v4().paths(PathsHint::TwoData)).expects(&[to(0), of_kind(PATH)]),
         script(
             "route_source_and_haste",
-            v4().route(RouteHint::Data).source(from(0)).flags(figures),
+            v4().paths(PathsHint::Data).source(from(0)).flags(figures),
         )
         .expects(&[ip(1, site.v4), to(haste), hint]),
         // The IP source of the other scripts is not an address of this device.

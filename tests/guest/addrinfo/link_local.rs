@@ -28,8 +28,8 @@ fn is_reached(site: &Site, node: &str) {
     let info = only(resolve(site, node, "7471", &rc()));
     let destination = site.link_local(site.scope_id()).with_port(7471);
     assert_eq!(info.destination, Some(destination));
-    let via = info.device_port().unwrap();
-    assert_eq!(via.rdma_device().unwrap().name, site.device);
+    let device_port = info.device_port().unwrap();
+    assert_eq!(device_port.rdma_device().unwrap().name, site.device);
 }
 
 #[case(each_abi)]

@@ -13,8 +13,8 @@ fn passive() -> Hints {
 
 #[track_caller]
 fn via_the_device(site: &Site, info: &AddrInfo) {
-    let via = info.device_port().unwrap();
-    assert_eq!(via.rdma_device().unwrap().name, site.device);
+    let device_port = info.device_port().unwrap();
+    assert_eq!(device_port.rdma_device().unwrap().name, site.device);
 }
 
 #[case(each_abi)]
@@ -34,9 +34,9 @@ fn the_device_is_known_and_no_destination(site: &Site) {
     assert_eq!(info.destination, None);
     let route = info.route.unwrap();
     assert_eq!(route.path_records, []);
-    let via = route.device_port.unwrap();
-    assert_eq!(via.port, 1);
-    assert_eq!(via.destination_gid, None);
+    let device_port = route.device_port.unwrap();
+    assert_eq!(device_port.port, 1);
+    assert_eq!(device_port.destination_gid, None);
 }
 
 #[case(each_abi)]

@@ -54,12 +54,15 @@ fn without_a_service_the_port_is_0(site: &Site) {
 fn the_device_is_the_one_sysfs_knows(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc()));
-    let via = info.device_port().unwrap();
-    let device = via.rdma_device().unwrap();
+    let device_port = info.device_port().unwrap();
+    let device = device_port.rdma_device().unwrap();
     assert_eq!(device.name, site.device);
-    assert_eq!(via.device.guid.to_string(), sysfs(site, "node_guid"));
-    assert!(via.device.index.is_some());
-    assert_eq!(via.port, 1);
+    assert_eq!(
+        device_port.device.guid.to_string(),
+        sysfs(site, "node_guid")
+    );
+    assert!(device_port.device.index.is_some());
+    assert_eq!(device_port.port, 1);
     let transport = match site.soft {
         Soft::Rxe => Transport::RoCE,
         Soft::Siw => Transport::IWarp,
@@ -88,9 +91,9 @@ fn gids_are(site: &Site, node: &str, on_roce: Ipv6Addr) {
         }
     };
     let info = only(resolve(site, node, "7471", &rc()));
-    let via = info.device_port().unwrap();
-    assert_eq!(via.source_gid, gid);
-    assert_eq!(via.destination_gid, Some(gid));
+    let device_port = info.device_port().unwrap();
+    assert_eq!(device_port.source_gid, gid);
+    assert_eq!(device_port.destination_gid, Some(gid));
 }
 
 #[case(each_abi)]
@@ -103,12 +106,12 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
         assert_eq!(route.path_records, []);
         return;
     }
-    let via = route.device_port.unwrap();
+    let device_port = route.device_port.unwrap();
     let [path] = route.path_records.as_slice() else {
         panic!("{:?}", route.path_records);
     };
-    assert_eq!(path.record.sgid, via.source_gid);
-    assert_eq!(Some(path.record.dgid), via.destination_gid);
+    assert_eq!(path.record.sgid, device_port.source_gid);
+    assert_eq!(Some(path.record.dgid), device_port.destination_gid);
     assert_eq!(path.record.pkey, 0xffff);
     assert_eq!(path.record.mtu, PathMtu::B1024);
     // The older query does not report the purpose of a path.

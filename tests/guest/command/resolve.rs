@@ -315,7 +315,7 @@ fn with_ibacm(site: &Site) {
     );
     let finished = rdmacm(&["resolve", name(site), "7471", &acm, "--json"]);
     let one = &finished.document()["candidates"][0];
-    let paths = one["route"].as_array().unwrap();
+    let paths = one["paths"].as_array().unwrap();
     assert_eq!((paths.len(), &paths[0]["dgid"]), (1, &json!("fe80::2")));
     assert_eq!(one["connect_data"], "");
     assert_eq!(daemon.requests(2).len(), 2);

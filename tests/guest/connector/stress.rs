@@ -144,7 +144,7 @@ where
         Some(Ok(connection)) => connection,
         Some(Err(error)) if error.is_rejected() => return "rejected",
         // The other side gave up after accepting.
-        Some(Err(error)) if matches!(error.cause(), Cause::PeerDisconnected | Cause::Event(_)) => {
+        Some(Err(error)) if matches!(error.cause(), Cause::PeerGone | Cause::Event(_)) => {
             assert!(!error.is_timeout(), "{error}");
             return "lost";
         }

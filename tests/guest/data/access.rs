@@ -77,8 +77,8 @@ fn contradictory_access_is_refused(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(errno), "{error}");
     assert_eq!(memory.access(), ALL);
     server.context().close();
-    let gone = memory.change_access(READ).unwrap_err();
-    assert!(matches!(gone, Error::ContextClosed { .. }), "{gone}");
+    let closed = memory.change_access(READ).unwrap_err();
+    assert!(matches!(closed, Error::ContextClosed { .. }), "{closed}");
 }
 
 /// Memory that was registered for reading only is pinned for reading only.

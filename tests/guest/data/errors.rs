@@ -259,7 +259,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
         assert_eq!(flushed, work);
         let error = result.unwrap_err();
         assert!(error.is_flush());
-        assert!(!error.is_device_removed());
+        assert!(!error.is_context_closed());
         assert_eq!((error.work, error.qp_number), (work, client.number()));
         let words = error.to_string();
         assert!(words.starts_with("RECEIVE on queue pair 0x"), "{words}");

@@ -55,7 +55,7 @@ fn a_wait_times_out_on_tokio(site: &Site) {
 }
 
 #[case]
-fn an_unwaitable_queue_is_refused(site: &Site) {
+fn a_queue_without_a_completion_channel_is_refused(site: &Site) {
     let (client, _server) = pair(site, &QueuePair::options(QpType::RC));
     let error = client.next_sent(PATIENCE).unwrap_err();
     match error.cause() {

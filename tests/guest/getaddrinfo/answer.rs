@@ -92,7 +92,10 @@ fn entry(question: &Question, info: &AddrInfo) -> Answer {
     } else {
         ("-".to_owned(), name)
     };
-    let paths = info.route.as_ref().map_or(0, |way| way.path_records.len());
+    let paths = info
+        .route
+        .as_ref()
+        .map_or(0, |route| route.path_records.len());
     [
         (RESULT, SUCCESS.to_owned()),
         ("flags", flag_words(info.flags)),

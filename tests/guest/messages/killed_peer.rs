@@ -181,7 +181,7 @@ const DONE: usize = 8;
 
 /// Whether the peer's device has refused a request, and its kernel has not disconnected within the
 /// second for which the connection waits then. A transfer may begin to count a moment later.
-fn is_refused_long_before(error: &rdmacm::Error, request: FailedRequest) -> bool {
+fn has_waited_for_disconnect(error: &rdmacm::Error, request: FailedRequest) -> bool {
     request.status != WcStatus::WR_FLUSH_ERR && error.elapsed() > SECOND / 2
 }
 
@@ -219,7 +219,7 @@ fn the_end_is_reported(site: &Site, doing: Doing) {
         assert_eq!(ended.failed_request(), error.failed_request(), "{error}");
         let received = client.receive();
         if let Cause::Request(request) = error.cause() {
-            assert!(is_refused_long_before(&error, *request), "{error}");
+            assert!(has_waited_for_disconnect(&error, *request), "{error}");
             assert_eq!(received.unwrap_err().failed_request(), Some(*request));
         } else {
             assert_eq!(ending(&error), EventKind::Disconnected, "{error}");

@@ -1,4 +1,4 @@
-//! A resolver in pure Rust.
+//! A name resolver in pure Rust.
 
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,7 @@ use hickory_resolver::proto::{ProtoError, ProtoErrorKind};
 use hickory_resolver::{ResolveError, TokioResolver, system_conf};
 use rdmacm_core::Family;
 
-use super::resolver::{Host, HostQuestion, NameResolver};
+use super::name_resolver::{Host, HostQuestion, NameResolver};
 use crate::error::NameError;
 
 /// Host names by [hickory-resolver](https://docs.rs/hickory-resolver), which asks

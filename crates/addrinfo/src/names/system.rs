@@ -1,4 +1,4 @@
-//! The system's resolver, `getaddrinfo(3)`.
+//! The system's name resolver, `getaddrinfo(3)`.
 //!
 //! # Safety
 //! The only module of this crate with `unsafe`: it calls into the C library and
@@ -14,10 +14,10 @@ use std::ptr;
 
 use rdmacm_core::Family;
 
-use super::resolver::{Host, HostQuestion, NameResolver, ServiceKind};
+use super::name_resolver::{Host, HostQuestion, NameResolver, ServiceKind};
 use crate::error::NameError;
 
-/// The system's own resolver: `getaddrinfo(3)`, and with it `hosts(5)`,
+/// The system's own name resolver: `getaddrinfo(3)`, and with it `hosts(5)`,
 /// `services(5)`, the name servers of `resolv.conf(5)` and whatever else
 /// `nsswitch.conf(5)` names.
 #[derive(Clone, Copy, Debug, Default)]

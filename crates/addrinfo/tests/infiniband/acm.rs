@@ -178,12 +178,12 @@ fn a_path_alone_leads_to_its_end() {
     let (rundir, _daemon) = daemon();
     let peer = Hints::rc().destination(IbAddr::new(gid(THERE)));
     let path = resolve(&rundir, &peer)[0].paths[0];
-    let list = resolve(&rundir, &Hints::rc().route([path]));
+    let list = resolve(&rundir, &Hints::rc().paths([path]));
     let info = &list[0];
     assert_eq!(ib(info.destination).gid, gid(THERE));
     assert_eq!(ib(info.source).gid, gid(HERE));
     assert!(info.is_reachable(), "{info:?}");
-    let passive = Hints::rc().route([path]).passive();
+    let passive = Hints::rc().paths([path]).passive();
     let nothing = resolver(&fabric().1).resolve(None, None, &passive);
     assert_eq!(nothing, Err(rdmacm_addrinfo::Error::NothingToResolve));
 }

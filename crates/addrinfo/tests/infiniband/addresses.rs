@@ -51,13 +51,16 @@ fn the_device_is_looked_up_when_it_is_asked_for() {
     let resolve = || resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
     let (found, again) = (resolve(), resolve());
     assert_eq!(found, again);
-    let via = found[0].device_port().unwrap();
-    let device = via.rdma_device().unwrap();
-    assert_eq!((device.name.as_str(), device.id()), ("mlx5_0", via.device));
+    let device_port = found[0].device_port().unwrap();
+    let device = device_port.rdma_device().unwrap();
+    assert_eq!(
+        (device.name.as_str(), device.id()),
+        ("mlx5_0", device_port.device)
+    );
     here.remove_device("mlx5_0");
-    assert_eq!(via.rdma_device(), None);
-    let unknown = format!("unknown device {} port 1", via.device.guid);
-    assert_eq!(via.to_string(), unknown);
+    assert_eq!(device_port.rdma_device(), None);
+    let unknown = format!("unknown device {} port 1", device_port.device.guid);
+    assert_eq!(device_port.to_string(), unknown);
 }
 
 #[test]
@@ -165,11 +168,11 @@ fn a_datagram_service_is_one_of_its_own_port_space() {
 }
 
 #[test]
-fn a_route_begins_where_the_source_is() {
+fn a_path_begins_where_the_source_is() {
     let here = fabric().1;
     let found = resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
     let paths = found[0].route.as_ref().unwrap().path_records.clone();
-    let along = Hints::rc().route(paths);
+    let along = Hints::rc().paths(paths);
     assert!(resolve(&here, None, Some("7471"), &along).is_ok());
     let from_v4 = along.source(([10, 1, 0, 3], 0));
     let refused = resolve(&here, None, Some("7471"), &from_v4);

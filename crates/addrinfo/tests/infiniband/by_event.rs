@@ -71,12 +71,15 @@ fn the_kernel_finds_a_service_for_the_id() {
     let to = IbAddr::new(gid(THERE)).with_service_id(SERVICE);
     assert_eq!(info.destination, Some(to.into()));
     assert!(matches!(info.source, Some(CmAddr::Ib(from)) if from.gid == gid(HERE)));
-    let via = info.device_port().unwrap();
+    let device_port = info.device_port().unwrap();
     assert_eq!(
-        (via.rdma_device().unwrap().name.as_str(), via.port),
+        (
+            device_port.rdma_device().unwrap().name.as_str(),
+            device_port.port
+        ),
         ("mlx5_0", 1)
     );
-    assert_eq!(via.destination_gid, Some(gid(THERE)));
+    assert_eq!(device_port.destination_gid, Some(gid(THERE)));
     assert_eq!(
         (info.flags, info.port_space),
         (AddrInfoFlags::SA, PortSpace::IB)
@@ -99,9 +102,12 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
     let gids: Vec<_> = list
         .iter()
         .map(|info| {
-            let via = info.device_port().unwrap();
-            assert_eq!(via.rdma_device().unwrap().transport, Transport::InfiniBand);
-            via.destination_gid.unwrap()
+            let device_port = info.device_port().unwrap();
+            assert_eq!(
+                device_port.rdma_device().unwrap().transport,
+                Transport::InfiniBand
+            );
+            device_port.destination_gid.unwrap()
         })
         .collect();
     assert_eq!(gids, [gid(THERE), gid(other)]);

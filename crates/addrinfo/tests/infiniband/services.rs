@@ -40,9 +40,9 @@ fn a_service_is_found_by_name_and_by_number() {
         assert_eq!(info.source, Some(source.into()));
         assert!(info.connect_data.is_empty());
         let route = info.route.as_ref().unwrap();
-        let via = route.device_port.as_ref().unwrap();
-        assert_eq!(via.rdma_device().unwrap().name, "mlx5_0");
-        assert_eq!((via.port, via.source_gid), (1, gid(HERE)));
+        let device_port = route.device_port.as_ref().unwrap();
+        assert_eq!(device_port.rdma_device().unwrap().name, "mlx5_0");
+        assert_eq!((device_port.port, device_port.source_gid), (1, gid(HERE)));
         assert_eq!(route.path_records[0].record.dgid, gid(THERE));
         assert_eq!(
             info.to_string(),

@@ -56,7 +56,7 @@ struct Candidate {
     /// to listen on, without routes, and if RDMA does not reach it; on iWARP only ibacm has any.
     path_records: Vec<Path>,
     /// The paths from ibacm.
-    route: Vec<Path>,
+    paths: Vec<Path>,
     /// The first bytes of the private data, in hexadecimal; empty except for the
     /// InfiniBand address of an IP peer.
     connect_data: String,
@@ -150,9 +150,9 @@ impl<'a> Document<'a> {
 
 impl From<&AddrInfo> for Candidate {
     fn from(info: &AddrInfo) -> Self {
-        let via = info.device_port();
+        let device_port = info.device_port();
         let route = info.route.as_ref().ok();
-        let found = via.and_then(DevicePort::rdma_device);
+        let found = device_port.and_then(DevicePort::rdma_device);
         let transport = transport(found.as_ref());
         Self {
             destination: info.destination.map(Address::from),
@@ -163,17 +163,17 @@ impl From<&AddrInfo> for Candidate {
             canonical_name: info.canonical_name.clone(),
             reachable: info.is_reachable(),
             reason: info.route.as_ref().err().map(ToString::to_string),
-            device: via.map(|via| Device::new(via, found.as_ref())),
-            source_gid: via.map(|via| via.source_gid.to_string()),
-            destination_gid: via
-                .and_then(|via| via.destination_gid)
+            device: device_port.map(|device_port| Device::new(device_port, found.as_ref())),
+            source_gid: device_port.map(|device_port| device_port.source_gid.to_string()),
+            destination_gid: device_port
+                .and_then(|device_port| device_port.destination_gid)
                 .map(|gid| gid.to_string()),
             path_records: route
                 .map(|route| route.path_records.iter())
                 .map(|paths| paths.map(|path| Path::new(path, lids(path, transport))))
                 .map(Iterator::collect)
                 .unwrap_or_default(),
-            route: info
+            paths: info
                 .paths
                 .iter()
                 .map(|path| Path::new(path, lids_of_acm(path)))
@@ -230,13 +230,13 @@ impl From<IbAddr> for Infiniband {
 }
 
 impl Device {
-    fn new(via: &DevicePort, found: Option<&RdmaDevice>) -> Self {
+    fn new(device_port: &DevicePort, found: Option<&RdmaDevice>) -> Self {
         Self {
             name: found.map(|device| device.name.clone()),
-            index: via.device.index,
-            guid: via.device.guid.to_string(),
+            index: device_port.device.index,
+            guid: device_port.device.guid.to_string(),
             transport: transport(found).to_string(),
-            port: via.port,
+            port: device_port.port,
         }
     }
 }

@@ -62,13 +62,14 @@ fn row(candidate: &AddrInfo) -> Vec<String> {
     let mut cells = vec![address(candidate.destination), address(candidate.source)];
     match &candidate.route {
         Ok(Route {
-            device_port: Some(via),
+            device_port: Some(device_port),
             path_records,
             ..
         }) => cells.extend([
-            via.to_string(),
-            via.source_gid.to_string(),
-            via.destination_gid
+            device_port.to_string(),
+            device_port.source_gid.to_string(),
+            device_port
+                .destination_gid
                 .map_or(NONE.to_owned(), |gid| gid.to_string()),
             path_records
                 .first()

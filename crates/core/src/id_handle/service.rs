@@ -24,8 +24,8 @@ impl IdHandle {
     /// ends with an [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
     /// [`AddrInfoError`](crate::EventKind::AddrInfoError) event. Then
     /// [`ib_service_records`](Self::ib_service_records) returns the records. The id must
-    /// be bound to an InfiniBand port. If it is dropped before the event, the kernel destroys it
-    /// when the query ends.
+    /// be bound to an InfiniBand port. If it is dropped before the event, the drop waits until
+    /// the query ends, up to two seconds.
     ///
     /// Needs Linux 6.18 or newer.
     /// Source: `rdma_resolve_addrinfo(3)`, the kernel's `cma.c`.

@@ -11,8 +11,8 @@ impl InPlaceReader {
     /// The bytes that have arrived, once some have; none at the end of the stream.
     pub(super) fn poll_received(&self, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         ready!(poll_budget(context));
-        let looked = self.half.inner.poll_read(context, Reading::Check, &mut []);
-        Poll::Ready(match ready!(looked)? {
+        let checked = self.half.inner.poll_read(context, Reading::Check, &mut []);
+        Poll::Ready(match ready!(checked)? {
             // Of a half that was shut down, nothing is read any more.
             0 => Ok(&[]),
             _ => Ok(self.received()),

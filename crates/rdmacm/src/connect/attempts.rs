@@ -114,10 +114,10 @@ impl ConnectAttempts<'_> {
                 continue;
             }
             attempts += 1;
-            let Some(pause) = config.retry.pause(attempts, &error) else {
+            let Some(backoff) = config.retry.backoff(attempts, &error) else {
                 return Err(error);
             };
-            let Some(next) = event_loop.now().checked_add(pause) else {
+            let Some(next) = event_loop.now().checked_add(backoff) else {
                 return Err(error);
             };
             if until.is_some_and(|until| until <= next) {

@@ -7,7 +7,7 @@ use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::Routed;
 use super::resolve::cm_event;
-use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_disconnected_or};
+use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventQueue, HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
@@ -84,8 +84,7 @@ async fn complete(
                 managed.reply_to_disconnect();
                 let id = managed.id();
                 let established = id.with_queue_pair(queue_pair).establish(&event);
-                established
-                    .map_err(|error| attempt.fail_on(id, STAGE, peer_disconnected_or(error)))?;
+                established.map_err(|error| attempt.fail_on(id, STAGE, peer_gone_or(error)))?;
                 return Ok(event);
             }
             EventKind::Established if event.failure().is_none() => {

@@ -28,7 +28,7 @@ pub struct PeerAddr(pub(crate) Peer);
 /// The parsed form of a [`PeerAddr`].
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// A host and a service, as the resolver knows them.
+    /// A host and a service, as the name resolver knows them.
     Name { host: String, service: String },
     /// Addresses.
     Targets(Vec<ConnectTarget>),

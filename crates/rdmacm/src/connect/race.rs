@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, sleep_until};
 
-/// Starts each attempt when it is its turn: `attempt_delay` after the one before, or as soon as that one
-/// has failed. Returns the first success; the other attempts are dropped, which cancels them. If
+/// Starts each attempt when it is its turn: `attempt_delay` after the one before, or as soon as that
+/// one has failed. Returns the first success; the other attempts are dropped, which cancels them. If
 /// all fail, returns the error of the one that came furthest, of several the last: the first is
 /// mostly of an address family that the network does not have. But a rejection counts rather
 /// than a later failure that is none. `None` if there is none to start.
 ///
-/// After a failure, none is started any more once the deadline of all `has_passed`: it would have no
-/// time, and its error would hide the one that had.
+/// After a failure, none is started any more once the deadline of all `has_passed`: it would have
+/// no time, and its error would hide the one that had.
 pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     attempt_delay: Duration,
@@ -97,7 +97,7 @@ mod tests {
             (connect, address, (connect, false)),
             (address, address, (address, true)),
         ] {
-            let one = Error::new(one, Cause::PeerDisconnected);
+            let one = Error::new(one, Cause::PeerGone);
             let error = furthest(Some(one), Error::new(other, Cause::Deadline));
             assert_eq!((error.stage(), error.is_timeout()), expected);
         }

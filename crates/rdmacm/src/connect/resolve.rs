@@ -110,6 +110,6 @@ pub(super) fn cm_event(queued: QueuedEvent) -> Result<Event, Cause> {
         QueuedEvent::Cm(event) => Ok(event),
         QueuedEvent::CommandFailed(Some(error)) => Err(error.into()),
         QueuedEvent::CommandFailed(None) => Err(Cause::CommandDropped),
-        QueuedEvent::Closed => Err(Cause::PeerDisconnected),
+        QueuedEvent::Closed => Err(Cause::PeerGone),
     }
 }

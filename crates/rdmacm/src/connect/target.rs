@@ -64,12 +64,14 @@ impl ConnectTarget {
 /// The route that ibacm or the caller gave, unless it begins at another port than that which the
 /// kernel chose: it may reject the source that ibacm advises.
 fn given(info: &AddrInfo) -> &[PathData] {
-    let via = info
+    let device_port = info
         .route
         .as_ref()
         .ok()
         .and_then(|route| route.device_port.as_ref());
-    let begins_there = |path: &PathData| via.is_none_or(|via| path.record.sgid == via.source_gid);
+    let begins_there = |path: &PathData| {
+        device_port.is_none_or(|device_port| path.record.sgid == device_port.source_gid)
+    };
     if info.paths.iter().all(begins_there) {
         &info.paths
     } else {

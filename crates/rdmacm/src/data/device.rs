@@ -49,7 +49,7 @@ pub(crate) enum CqKind {
 /// Who handles completion queues that notify on the channel of their device.
 pub(crate) trait CompletionHandler: fmt::Debug + Send + Sync {
     /// A completion queue has notified.
-    fn notified(&self, side: CqKind);
+    fn notified(&self, kind: CqKind);
 
     /// Handles all completions that there are.
     fn poll(&self);
@@ -200,9 +200,9 @@ impl OpenDevice {
         &self,
         token: Token,
         handler: Weak<dyn CompletionHandler>,
-        side: CqKind,
+        kind: CqKind,
     ) {
-        self.handlers().insert(token, (handler, side));
+        self.handlers().insert(token, (handler, kind));
     }
 
     pub(crate) fn remove_handler(&self, token: Token) {
@@ -222,12 +222,12 @@ impl OpenDevice {
     fn notify(&self, token: Token) -> bool {
         let handlers = self.handlers();
         let found = handlers.get(&token);
-        let found = found.and_then(|(one, side)| Some((one.upgrade()?, *side)));
+        let found = found.and_then(|(one, kind)| Some((one.upgrade()?, *kind)));
         drop(handlers);
-        let Some((handler, side)) = found else {
+        let Some((handler, kind)) = found else {
             return false;
         };
-        handler.notified(side);
+        handler.notified(kind);
         true
     }
 

@@ -72,5 +72,5 @@ fn is_from_peer(status: WcStatus) -> bool {
 /// is posted here is.
 fn is_consequence(error: &CompletionError, transport: Transport) -> bool {
     let is_cut_short = error.status == WcStatus::LOC_QP_OP_ERR && transport == Transport::IWarp;
-    error.is_flush() || error.is_device_removed() || is_cut_short
+    error.is_flush() || error.is_context_closed() || is_cut_short
 }

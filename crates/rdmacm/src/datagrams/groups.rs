@@ -156,7 +156,7 @@ impl Socket {
         let membership = membership.map_err(refused)?;
         let joined = wait_for_event(attempt, &managed, stage, EventKind::MulticastJoin).await?;
         let Some(addr) = joined.ud().map(DatagramAddr::from) else {
-            return Err(self.fail(attempt, stage, Cause::PeerDisconnected));
+            return Err(self.fail(attempt, stage, Cause::PeerGone));
         };
         let attached = flags == JoinFlags::FULL_MEMBER;
         let member = Member {

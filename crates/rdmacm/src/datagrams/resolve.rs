@@ -66,7 +66,7 @@ async fn resolve_one(
     let reply = wait_for_event(&attempt, &routed.id, stage, EventKind::Established).await?;
     let addr = reply
         .ud()
-        .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerDisconnected))?;
+        .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerGone))?;
     let source = id.local_addr();
     Ok(ResolvedPeer {
         peer: DatagramPeer {

@@ -22,16 +22,16 @@ pub(crate) async fn next_completion(
     attempt: &Attempt,
     established: &Established,
     queue_pair: &QueuePair,
-    side: CqKind,
+    kind: CqKind,
 ) -> Result<Completion> {
-    let stage = match side {
+    let stage = match kind {
         CqKind::Sends => Stage::Send,
         CqKind::Receives => Stage::Receive,
     };
     let source = CompletionSource {
         established,
         queue_pair,
-        side,
+        kind,
         channel: None,
         failure: None,
     };
@@ -47,7 +47,7 @@ pub(crate) async fn next_completion(
 struct CompletionSource<'a> {
     established: &'a Established,
     queue_pair: &'a QueuePair,
-    side: CqKind,
+    kind: CqKind,
     channel: Option<Arc<WatchedChannel>>,
     /// Why the queue cannot be waited for.
     failure: Option<rdmacm_verbs::Error>,
@@ -55,7 +55,7 @@ struct CompletionSource<'a> {
 
 impl CompletionSource<'_> {
     fn queue(&self) -> &CompletionQueue {
-        match self.side {
+        match self.kind {
             CqKind::Sends => self.queue_pair.send_cq(),
             CqKind::Receives => self.queue_pair.recv_cq(),
         }
@@ -63,7 +63,7 @@ impl CompletionSource<'_> {
 
     /// How many requests have not completed.
     fn outstanding(&self) -> u32 {
-        match self.side {
+        match self.kind {
             CqKind::Sends => self.queue_pair.outstanding_sends(),
             CqKind::Receives => self.queue_pair.outstanding_receives(),
         }

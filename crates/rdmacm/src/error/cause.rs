@@ -28,8 +28,8 @@ pub enum Cause {
     #[error("the blocking executor has dropped the command")]
     CommandDropped,
     /// The peer gave up before the connection was established.
-    #[error("the peer disconnected before the connection was established")]
-    PeerDisconnected,
+    #[error("the peer is gone")]
+    PeerGone,
     /// The deadline passed. Connecting and accepting were cancelled; a transfer that was posted
     /// goes on, and a wait can be repeated.
     #[error("the deadline passed")]

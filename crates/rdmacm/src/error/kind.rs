@@ -30,7 +30,7 @@ impl Error {
             #[cfg(feature = "verbs")]
             Cause::Protocol(_) => true,
             Cause::Event(failure) => failure.kind() == EventKind::Disconnected,
-            Cause::Device { error, .. } => is_device_removed(error),
+            Cause::Device { error, .. } => is_context_closed(error),
             _ => false,
         }
     }
@@ -140,7 +140,7 @@ impl Error {
                 self.is_rejected() || is_unreachable || is_short || self.is_port_taken()
             }
             Cause::Name(error) => is_retryable_lookup(error),
-            Cause::PeerDisconnected => true,
+            Cause::PeerGone => true,
             _ => false,
         }
     }
@@ -159,12 +159,12 @@ impl Error {
     }
 
     /// Whether the device was removed, or its context closed.
-    fn is_device_removed(&self) -> bool {
+    fn is_context_closed(&self) -> bool {
         match &self.0.cause {
             Cause::Event(failure) => failure.kind() == EventKind::DeviceRemoval,
             Cause::Closed(reason) => reason.kind() == EventKind::DeviceRemoval,
             Cause::Refused(core::Error::Command(refused)) => refused.errno == libc::ENXIO,
-            Cause::Device { error, .. } => is_device_removed(error),
+            Cause::Device { error, .. } => is_context_closed(error),
             _ => false,
         }
     }
@@ -209,11 +209,11 @@ fn kind(error: &Error) -> io::ErrorKind {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, InvalidInput};
     match error.cause() {
         Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
-        _ if error.is_device_removed() => io::ErrorKind::NotConnected,
+        _ if error.is_context_closed() => io::ErrorKind::NotConnected,
         _ if error.is_rejected() => ConnectionRefused,
         _ if error.is_timeout() => io::ErrorKind::TimedOut,
         _ if error.is_closed() => ConnectionReset,
-        Cause::PeerDisconnected => ConnectionReset,
+        Cause::PeerGone => ConnectionReset,
         Cause::Event(failure) if failure.kind() == EventKind::AddrChange => ConnectionReset,
         Cause::Event(failure) => match failure.raw_os_error() {
             Some(errno @ (libc::ENETUNREACH | libc::EHOSTUNREACH)) => kind_of(errno),
@@ -262,7 +262,7 @@ fn is_retryable_lookup(error: &addrinfo::Error) -> bool {
 }
 
 /// Whether an error of the verbs layer says that the device's context is closed.
-fn is_device_removed(error: &io::Error) -> bool {
+fn is_context_closed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotConnected
 }
 

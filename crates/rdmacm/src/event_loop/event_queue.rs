@@ -265,8 +265,13 @@ pub(crate) struct RemovedWaiter {
 impl RemovedWaiter {
     /// Not under a lock: dropping the last waker of a task ends the task.
     pub(crate) fn finish(self) {
+        self.into_next().wake();
+    }
+
+    /// Who is to be woken. As [`finish`](Self::finish) otherwise.
+    pub(crate) fn into_next(self) -> NextWaiters {
         drop(self.waiter);
-        self.next.wake();
+        self.next
     }
 
     /// Whether there is nothing to do.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::threads::ThreadWaker;
 
-/// The place of a thread that is not parked.
+/// The index of a thread that is not parked.
 pub(super) const NOT_PARKED: usize = usize::MAX;
 
 /// Threads, in no order. Adding and removing one takes the same time however many there are.

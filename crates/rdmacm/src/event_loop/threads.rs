@@ -13,7 +13,7 @@ use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
 /// How often a thread that leaves reads for others, who may call again and again meanwhile. Those who
-/// do so in the last round read for themselves.
+/// do so in the last pass read for themselves.
 const MAX_PASSES: usize = 8;
 
 /// Runs a future of this event loop to completion on the calling thread.

@@ -115,7 +115,7 @@ pub(crate) struct Registration {
     timer: Option<TimerId>,
     /// How many failures of the event loop came before this wait.
     failures: u64,
-    /// The caller has looked at the source just now.
+    /// The caller has checked the source just now.
     has_checked: bool,
 }
 
@@ -131,7 +131,7 @@ impl Registration {
         }
     }
 
-    /// Of a caller that has looked at the source just now: it is looked at again only after
+    /// Of a caller that has checked the source just now: it is checked again only after
     /// the waiter is registered.
     pub(crate) fn after_check(
         event_loop: &EventLoop,

@@ -8,7 +8,7 @@ use rdmacm_core::{
 };
 
 use super::Request;
-use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_disconnected_or};
+use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
@@ -57,7 +57,7 @@ const STAGE: Stage = Stage::Establish;
 pub(crate) fn request_attrs(attempt: &Attempt, request: &Request) -> Result<RequestAttrs> {
     let id = request.id.id();
     let attrs = id.request_attrs();
-    attrs.map_err(|error| attempt.fail_on(id, STAGE, peer_disconnected_or(error)))
+    attrs.map_err(|error| attempt.fail_on(id, STAGE, peer_gone_or(error)))
 }
 
 /// Asks for the peer's host, if accepting the request would sleep for it.
@@ -123,7 +123,7 @@ impl Accepting {
             let cause = match error.raw_os_error() {
                 // iWARP also refuses a queue pair of another device so.
                 Some(libc::EINVAL) if is_iwarp(queue_pair.as_ref()) => error.into(),
-                _ => peer_disconnected_or(error),
+                _ => peer_gone_or(error),
             };
             attempt.fail_on(&id, STAGE, cause)
         })?;
@@ -142,7 +142,7 @@ impl Accepting {
             QueuedEvent::Cm(event) => event,
             QueuedEvent::CommandFailed(_) => return Accepted::Pending(self),
             QueuedEvent::Closed => {
-                return Accepted::Done(Err(attempt.fail(STAGE, Cause::PeerDisconnected)));
+                return Accepted::Done(Err(attempt.fail(STAGE, Cause::PeerGone)));
             }
         };
         if is_established(&event) {

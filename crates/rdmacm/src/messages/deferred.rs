@@ -38,7 +38,7 @@ impl Deferred {
     }
 
     fn run_all(self) {
-        let more = self.more.unwrap_or_default();
+        let more = self.more.map(|more| *more).unwrap_or_default();
         wake_all(self.waker.into_iter().chain(more.wakers));
     }
 

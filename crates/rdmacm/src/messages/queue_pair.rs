@@ -100,9 +100,9 @@ impl MessageQueuePair {
             has_arrivals: AtomicBool::new(false),
             state: Mutex::new(state),
         });
-        for side in [CqKind::Sends, CqKind::Receives] {
+        for kind in [CqKind::Sends, CqKind::Receives] {
             let handler: Weak<Self> = Arc::downgrade(&this);
-            device.add_handler(this.queue(side).token(), handler, side);
+            device.add_handler(this.queue(kind).token(), handler, kind);
         }
         Ok(this)
     }
@@ -132,8 +132,8 @@ impl MessageQueuePair {
         self.state.lock()
     }
 
-    fn queue(&self, side: CqKind) -> &CompletionQueue {
-        match side {
+    fn queue(&self, kind: CqKind) -> &CompletionQueue {
+        match kind {
             CqKind::Sends => &self.sends,
             CqKind::Receives => &self.receives,
         }
@@ -185,8 +185,8 @@ impl rdmacm_core::QueuePair for MessageQueuePair {
 }
 
 impl CompletionHandler for MessageQueuePair {
-    fn notified(&self, side: CqKind) {
-        self.notified(side);
+    fn notified(&self, kind: CqKind) {
+        self.notified(kind);
     }
 
     fn poll(&self) {
@@ -196,9 +196,9 @@ impl CompletionHandler for MessageQueuePair {
 
 impl Drop for MessageQueuePair {
     fn drop(&mut self) {
-        for side in [CqKind::Sends, CqKind::Receives] {
-            self.device.remove_handler(self.queue(side).token());
-            self.set_armed(&mut self.state(), side, false);
+        for kind in [CqKind::Sends, CqKind::Receives] {
+            self.device.remove_handler(self.queue(kind).token());
+            self.set_armed(&mut self.state(), kind, false);
         }
     }
 }

@@ -465,7 +465,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn gone() -> rdmacm_verbs::Error {
+    fn context_closed() -> rdmacm_verbs::Error {
         let device = String::from("rxe0");
         rdmacm_verbs::Error::ContextClosed { device }
     }
@@ -487,7 +487,7 @@ mod tests {
         let now = Instant::now();
         for (failure, wait) in [
             (Failure::Flushed, SECOND * 2),
-            (Failure::Refused(gone()), SECOND),
+            (Failure::Refused(context_closed()), SECOND),
         ] {
             let mut state = state(failure, now);
             // The wait begins when a caller learns of the failure.
@@ -505,7 +505,7 @@ mod tests {
     #[test]
     fn a_disconnect_in_time_outranks_a_failure() {
         let now = Instant::now();
-        let mut state = state(Failure::Refused(gone()), now);
+        let mut state = state(Failure::Refused(context_closed()), now);
         assert!(!is_final(&mut state, now, false));
         assert!(!is_final(&mut state, now + SECOND / 2, true));
         assert!(!is_final(&mut state, now + SECOND * 2, true));
@@ -516,7 +516,7 @@ mod tests {
         let now = Instant::now();
         let mut state = state(Failure::Flushed, now);
         assert!(!is_final(&mut state, now, false));
-        state.fail(Failure::Device(gone()), &mut Deferred::default());
+        state.fail(Failure::Device(context_closed()), &mut Deferred::default());
         assert!(is_final(&mut state, now, true));
         assert_eq!(state.disconnect_wait(now), None);
         state.fail(Failure::Flushed, &mut Deferred::default());

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::failed_request::FailedRequest;
 
-    fn gone() -> Error {
+    fn context_closed() -> Error {
         let device = String::from("rxe0");
         Error::ContextClosed { device }
     }
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(ends_connection(flushed().as_ref(), false), is_final);
             assert!(!ends_connection(flushed().as_ref(), true));
         }
-        let refused = |is_final| Some((Failure::Refused(gone()), is_final));
+        let refused = |is_final| Some((Failure::Refused(context_closed()), is_final));
         assert!(matches!(
             Status::of(refused(false), None, false),
             Status::Failing
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_device_that_is_gone_is_the_reason_whatever_the_event() {
         for closed in [None, Some(closed())] {
-            let failure = Some((Failure::Device(gone()), false));
+            let failure = Some((Failure::Device(context_closed()), false));
             assert!(!ends_connection(failure.as_ref(), closed.is_some()));
             let status = Status::of(failure, closed, false);
             assert!(matches!(status, Status::Closed(Cause::Device { .. })));

@@ -228,7 +228,7 @@ impl MessageConnection {
         sg_list: SgList,
     ) -> Result<B, TransferError<B>> {
         B::from_sg_list(sg_list).ok_or_else(|| {
-            let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerDisconnected);
+            let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerGone);
             TransferError::new(error, None)
         })
     }

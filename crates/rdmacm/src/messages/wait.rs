@@ -18,7 +18,7 @@ pub(super) struct MessageWait<'a> {
     connection: &'a MessageConnection,
     interest: Interest,
     until: Option<Instant>,
-    /// The caller has looked just now.
+    /// The caller has checked just now.
     has_checked: bool,
     registration: TimedRegistration,
 }
@@ -38,7 +38,7 @@ impl<'a> MessageWait<'a> {
         }
     }
 
-    /// Of a caller that has looked just now.
+    /// Of a caller that has checked just now.
     pub(super) fn after_check(mut self) -> Self {
         self.has_checked = true;
         self

@@ -84,7 +84,7 @@ impl Waiters {
     }
 
     /// The only waiter, if it waits for a message.
-    pub(super) fn only_arrival(&self) -> Option<&Waker> {
+    pub(super) fn only_receiver(&self) -> Option<&Waker> {
         let is_only = self.receive_ready.len() == 1 && !self.wait_for_requests();
         self.receive_ready.first().filter(|_| is_only)
     }

@@ -72,7 +72,7 @@ impl Connector {
     /// addresses, or results of [`addrinfo::resolve`](crate::addrinfo::resolve); see
     /// [`PeerAddr`].
     ///
-    /// A name is resolved by the resolver alone. To use the paths of ibacm, resolve first and
+    /// A name is resolved by the name resolver alone. To use the paths of ibacm, resolve first and
     /// pass the results.
     #[must_use]
     pub fn new(peer: impl Into<PeerAddr>) -> Self {
@@ -83,8 +83,8 @@ impl Connector {
         }
     }
 
-    /// Uses the event channel, resolver and executor of this node. By default the connector opens a
-    /// node of its own.
+    /// Uses the event channel, `AddrInfoResolver` and executor of this node. By default the
+    /// connector opens a node of its own.
     #[must_use]
     pub fn with_node(mut self, node: &Node) -> Self {
         self.node = Some(node.clone());

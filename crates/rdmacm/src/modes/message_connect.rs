@@ -236,9 +236,7 @@ fn protection_domain(
 ) -> Result<ProtectionDomain> {
     let failed = |cause| attempt.fail_on(id, Stage::Register, cause);
     let addresses = id.addresses().map_err(|error| failed(error.into()))?;
-    let device = addresses
-        .device
-        .ok_or_else(|| failed(Cause::PeerDisconnected))?;
+    let device = addresses.device.ok_or_else(|| failed(Cause::PeerGone))?;
     let domain = OpenDevice::open(event_loop, device)
         .and_then(|device| device.context().create_protection_domain());
     domain.map_err(|error| failed(Cause::device(error)))

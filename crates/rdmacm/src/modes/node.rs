@@ -121,9 +121,9 @@ impl Node {
     #[cfg(feature = "verbs")]
     waits! {
         /// Waits until the peers' devices have acknowledged what the node's dropped
-        /// [streams](super::RdmaStream) had written, or those were given up: before a process exits,
-        /// for example, with which such writes are lost. Of streams that are dropped meanwhile, too.
-        /// It reports no lost write: [`close`](super::RdmaStream::close) does.
+        /// [streams](super::RdmaStream) had written, or the streams were given up: for example before
+        /// the process exits, with which such writes are lost. That includes streams that are dropped
+        /// meanwhile. It reports no lost write: [`close`](super::RdmaStream::close) does.
         ///
         /// # Errors
         /// [`Stage::Close`] with [`Cause::Deadline`](crate::Cause::Deadline) if there are such

@@ -68,7 +68,7 @@ impl NodeOptions {
         self
     }
 
-    /// Resolves names with this resolver.
+    /// Resolves names with this `AddrInfoResolver`.
     #[must_use]
     pub fn addr_info_resolver(mut self, resolver: &AddrInfoResolver) -> Self {
         self.resolver = resolver.clone();

@@ -139,7 +139,9 @@ impl RdmaListener {
 
     /// Stops the listener from another thread or task. Callers that wait for a stream, and later
     /// ones, receive an error with [`Cause::Stopped`](crate::Cause::Stopped), and
-    /// [`incoming`](Self::incoming) ends. Streams that were accepted live on.
+    /// [`incoming`](Self::incoming) ends. The first of these calls rejects the peers that are queued,
+    /// and gives up those whose handshake is in flight; without one, dropping the listener does.
+    /// Streams that were accepted live on.
     pub fn stop(&self) {
         self.listener.stop();
     }

@@ -24,7 +24,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// How many paths are resolved at a time.
 const MAX_RESOLUTIONS: usize = 8;
 
-/// The route of a datagram.
+/// The target of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendTarget<A = AddressHandle> {
     /// Over UDP, which also asks for the number of the peer's queue pair.
@@ -96,7 +96,7 @@ impl<A: Clone> Peers<A> {
         }
     }
 
-    /// The route of the next datagram to a peer that was [added](Self::add). Whoever resolves
+    /// The target of the next datagram to a peer that was [added](Self::add). Whoever resolves
     /// its path calls [`resolved`](Self::resolved) afterwards.
     pub(super) fn target_for(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<A> {
         let Some(peer) = self.sent_to.get_mut(to) else {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     impl Peers<()> {
-        fn route(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<()> {
+        fn target(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<()> {
             assert_eq!(self.add(to), None);
             self.target_for(to, now)
         }
@@ -204,7 +204,7 @@ mod tests {
     /// With the first datagram sent, and the path resolved.
     fn resolved(peers: &mut Peers<()>, now: Instant) {
         assert_eq!(
-            peers.route(&peer(), now),
+            peers.target(&peer(), now),
             SendTarget::UdpWhileResolving(None)
         );
         peers.resolved(&peer(), Some(()));
@@ -220,23 +220,23 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         resolved(&mut peers, now);
         assert!(peers.is_asked(&peer()));
-        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         peers.received_reply(&peer(), 17);
         assert!(!peers.is_asked(&peer()));
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 
     #[test]
     fn datagrams_go_over_udp_until_the_path_is_resolved() {
         let (mut peers, now) = (Peers::default(), Instant::now());
         assert_eq!(
-            peers.route(&peer(), now),
+            peers.target(&peer(), now),
             SendTarget::UdpWhileResolving(None)
         );
         peers.received_reply(&peer(), 17);
-        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         peers.resolved(&peer(), Some(()));
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -253,13 +253,13 @@ mod tests {
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
         peers.received_request(peer(), 17);
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
         for _ in 0..2 {
             peers.received_request(peer(), 18);
-            assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
+            assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         }
         peers.received_reply(&peer(), 19);
-        assert_eq!(peers.route(&peer(), now), queue_pair(19));
+        assert_eq!(peers.target(&peer(), now), queue_pair(19));
     }
 
     #[test]
@@ -267,10 +267,10 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_reply(&peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         peers.received_reply(&peer(), 17);
         peers.received_reply(&peer(), 18);
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -278,16 +278,16 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
         let later = now + CONFIRM_AFTER;
-        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), later), SendTarget::Udp);
         // One datagram asks; without a reply the next ones use what is known.
-        assert_eq!(peers.route(&peer(), later), queue_pair(17));
+        assert_eq!(peers.target(&peer(), later), queue_pair(17));
         let later = later + CONFIRM_AFTER;
-        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), later), SendTarget::Udp);
         // The peer was started again.
         peers.received_reply(&peer(), 18);
-        assert_eq!(peers.route(&peer(), later), queue_pair(18));
+        assert_eq!(peers.target(&peer(), later), queue_pair(18));
     }
 
     #[test]
@@ -295,14 +295,14 @@ mod tests {
         let (mut peers, now) = (Peers::<()>::default(), Instant::now());
         peers.received_request(peer(), 17);
         assert_eq!(
-            peers.route(&peer(), now),
+            peers.target(&peer(), now),
             SendTarget::UdpWhileResolving(None)
         );
         peers.resolved(&peer(), None);
-        assert_eq!(peers.route(&peer(), now), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         let later = now + RESOLVE_AGAIN_AFTER;
         assert_eq!(
-            peers.route(&peer(), later),
+            peers.target(&peer(), later),
             SendTarget::UdpWhileResolving(None)
         );
     }
@@ -313,11 +313,11 @@ mod tests {
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
         let later = now + KNOWN_FOR;
-        let route = peers.route(&peer(), later);
-        assert_eq!(route, SendTarget::UdpWhileResolving(Some(())));
-        assert_eq!(peers.route(&peer(), later), SendTarget::Udp);
+        let target = peers.target(&peer(), later);
+        assert_eq!(target, SendTarget::UdpWhileResolving(Some(())));
+        assert_eq!(peers.target(&peer(), later), SendTarget::Udp);
         peers.resolved(&peer(), Some(()));
-        assert_eq!(peers.route(&peer(), later), queue_pair(17));
+        assert_eq!(peers.target(&peer(), later), queue_pair(17));
     }
 
     #[test]
@@ -326,13 +326,13 @@ mod tests {
         let peer = |port| SocketAddr::new(peer().ip(), port);
         let last = u16::try_from(MAX_RESOLUTIONS).unwrap();
         for port in 1..=last {
-            let route = peers.route(&peer(port), now);
-            assert_eq!(route, SendTarget::UdpWhileResolving(None));
+            let target = peers.target(&peer(port), now);
+            assert_eq!(target, SendTarget::UdpWhileResolving(None));
         }
-        assert_eq!(peers.route(&peer(last + 1), now), SendTarget::Udp);
+        assert_eq!(peers.target(&peer(last + 1), now), SendTarget::Udp);
         peers.resolved(&peer(1), Some(()));
-        let route = peers.route(&peer(last + 1), now);
-        assert_eq!(route, SendTarget::UdpWhileResolving(None));
+        let target = peers.target(&peer(last + 1), now);
+        assert_eq!(target, SendTarget::UdpWhileResolving(None));
     }
 
     #[test]
@@ -343,6 +343,6 @@ mod tests {
         for port in 1..=u16::MAX {
             peers.received_request(SocketAddr::new([10, 71, 1, 3].into(), port), 18);
         }
-        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 }

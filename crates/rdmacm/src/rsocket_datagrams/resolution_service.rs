@@ -90,7 +90,7 @@ impl ResolutionService {
         self.peer
     }
 
-    /// The route of the next datagram to a peer.
+    /// The target of the next datagram to a peer.
     pub(super) fn target_for(&self, to: &SocketAddr, now: Instant) -> SendTarget {
         if self.state().peers.is_asked(to) {
             // Perhaps its reply is there, and nobody has waited since.
@@ -100,11 +100,11 @@ impl ResolutionService {
         }
         let mut state = self.state();
         let replaced = state.peers.add(to);
-        let route = state.peers.target_for(to, now);
+        let target = state.peers.target_for(to, now);
         drop(state);
         // Not under the lock: destroying an address handle is a system call.
         drop(replaced);
-        route
+        target
     }
 
     /// Whether a datagram may be sent there: to anybody, unless the socket is connected.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Readable while one of its sources is, or it is marked: what another caller has read of a source
+/// Readable while one of its sources is, or it is made so: what another caller has read of a source
 /// was for its owner.
 ///
 /// The kernel limits how many descriptors depend on one, and allows fewer the more lie between
@@ -36,12 +36,12 @@ impl Descriptor {
         self.epoll.0.as_fd()
     }
 
-    /// Fails only if it is marked already.
+    /// Fails only if it is readable already.
     pub(super) fn set_ready(&self) {
         let _ = self.ready.write(1);
     }
 
-    /// Fails only if it is not marked.
+    /// Fails only if it is not readable.
     pub(super) fn clear_ready(&self) {
         let _ = self.ready.read();
     }

@@ -1,5 +1,6 @@
 //! Streams that were dropped before all that was written has arrived.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
@@ -189,7 +190,8 @@ impl Drop for Task {
     /// The executor may drop the task, as one does that shuts down.
     fn drop(&mut self) {
         if !self.is_done {
-            self.all.give_up();
+            // A waker may have panicked before.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.all.give_up()));
         }
     }
 }

@@ -24,13 +24,13 @@ pub(super) struct ListenerReadiness {
     is_nonblocking: AtomicBool,
     switching: Mutex<()>,
     descriptor: Arc<Descriptor>,
-    /// Of the waiter that marks the descriptor. Another one each time that calls stop waiting: of
+    /// Of the waiter that makes the descriptor readable. Another one each time that calls stop waiting: of
     /// several waiters the oldest is woken, and who waits already goes first.
     key: AtomicU64,
     waker: Waker,
 }
 
-/// Marks the descriptor, which ends with the listener: a [`StopHandle`](crate::StopHandle) may
+/// Makes the descriptor readable, which ends with the listener: a [`StopHandle`](crate::StopHandle) may
 /// keep the waker.
 ///
 /// Not in a forked child, which shares the descriptor with its parent.
@@ -196,12 +196,17 @@ impl PendingHandshakes {
                 ids.reject_requests();
                 return Err(stopped);
             }
-            if self.is_full() {
-                return ids.failure_at_once().map_or(Ok(None), Err);
-            }
-            match ids.take_request()? {
-                Some(request) => self.begin(ids, request, options)?,
-                None => return Ok(None),
+            let request = if self.is_full() {
+                ids.failure_at_once().map_or(Ok(None), Err)
+            } else {
+                ids.take_request()
+            };
+            match request {
+                Ok(Some(request)) => self.begin(ids, request, options)?,
+                Ok(None) => return Ok(None),
+                // Just now: the next turn gives the others up.
+                Err(error) if error.is_stopped() => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -104,7 +104,7 @@ impl PendingHandshakes {
         let waiter = state.waiters.remove(key);
         drop(state);
         drop(waiter);
-        removed.into_iter().for_each(RemovedWaiter::finish);
+        wake_all(removed.into_iter().flat_map(RemovedWaiter::into_next));
     }
 
     /// A stream that is established by what has come.

@@ -179,9 +179,9 @@ impl StreamQueuePair {
             are_sends_armed: AtomicBool::new(false),
             are_receives_armed: AtomicBool::new(false),
         });
-        for (side, token) in this.completion_queues() {
+        for (kind, token) in this.completion_queues() {
             let handler: Weak<Self> = Arc::downgrade(&this);
-            device.add_handler(token, handler, side);
+            device.add_handler(token, handler, kind);
         }
         if let ReceiveQueue::Shared(shared) = &this.receives {
             let stream = Arc::downgrade(&this);
@@ -414,9 +414,9 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
 
 impl Drop for StreamQueuePair {
     fn drop(&mut self) {
-        for (side, token) in self.completion_queues() {
+        for (kind, token) in self.completion_queues() {
             self.device.remove_handler(token);
-            self.set_armed(side, false);
+            self.set_armed(kind, false);
         }
     }
 }

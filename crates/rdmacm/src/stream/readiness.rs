@@ -133,7 +133,7 @@ impl Readiness {
         Some(recheck)
     }
 
-    /// The descriptor is not marked once more if they still are: who waits for edges would be
+    /// The descriptor is not made readable once more if they still are: who waits for edges would be
     /// woken each time.
     fn end_recheck(&self, interest: StreamInterest, recheck: u32, is_due: bool) {
         let mut directions = self.directions();

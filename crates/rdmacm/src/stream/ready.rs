@@ -15,50 +15,50 @@ use crate::stage::Stage;
 impl StreamConnection {
     /// Waits until a read returns something, be it an error.
     pub(crate) async fn readable(&self) -> Result<()> {
-        let mut look = || self.check_readable();
-        self.ready(StreamInterest::Readable, &mut look).await
+        let mut check = || self.check_readable();
+        self.ready(StreamInterest::Readable, &mut check).await
     }
 
     /// Waits until a write returns something, be it an error.
     pub(crate) async fn writable(&self) -> Result<()> {
-        let mut look = || self.check_writable();
-        self.ready(StreamInterest::Writable, &mut look).await
+        let mut check = || self.check_writable();
+        self.ready(StreamInterest::Writable, &mut check).await
     }
 
     /// Polls as [`readable`](Self::readable) does.
     pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let mut look = || self.check_readable();
+        let mut check = || self.check_readable();
         let interest = StreamInterest::Readable;
-        self.poll_ready(&self.read_slot, interest, context, &mut look)
+        self.poll_ready(&self.read_slot, interest, context, &mut check)
     }
 
     /// Polls as [`writable`](Self::writable) does.
     pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let mut look = || self.check_writable();
+        let mut check = || self.check_writable();
         let interest = StreamInterest::Writable;
-        self.poll_ready(&self.write_slot, interest, context, &mut look)
+        self.poll_ready(&self.write_slot, interest, context, &mut check)
     }
 
     fn check_readable(&self) -> Option<()> {
-        let look = || self.queue_pair().read(Reading::Check, &mut []);
-        self.transfer(look).map(drop)
+        let check = || self.queue_pair().read(Reading::Check, &mut []);
+        self.transfer(check).map(drop)
     }
 
     fn check_writable(&self) -> Option<()> {
-        let look = || self.queue_pair().check_writable();
-        self.transfer(look).map(drop)
+        let check = || self.queue_pair().check_writable();
+        self.transfer(check).map(drop)
     }
 
     async fn ready(
         &self,
         interest: StreamInterest,
-        look: &mut (dyn FnMut() -> Option<()> + Send),
+        check: &mut (dyn FnMut() -> Option<()> + Send),
     ) -> Result<()> {
-        if look().is_some() {
+        if check().is_some() {
             return Ok(());
         }
         let attempt = self.attempt(Deadline::Never);
-        let ready = self.wait(&attempt, interest, look).await;
+        let ready = self.wait(&attempt, interest, check).await;
         ready.map_err(|cause| self.not_ready(interest, cause))
     }
 
@@ -67,9 +67,9 @@ impl StreamConnection {
         slot: &PollSlot,
         interest: StreamInterest,
         context: &mut Context<'_>,
-        look: &mut dyn FnMut() -> Option<()>,
+        check: &mut dyn FnMut() -> Option<()>,
     ) -> Poll<Result<()>> {
-        let ready = wait::poll(slot, self, interest, context, look);
+        let ready = wait::poll(slot, self, interest, context, check);
         ready.map_err(|cause| self.not_ready(interest, cause))
     }
 

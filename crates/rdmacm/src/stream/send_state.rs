@@ -234,7 +234,7 @@ impl SendState {
         sender.map_or(0, Sender::writable) as usize
     }
 
-    /// Sends the first bytes of a buffer, for which there is [room](Self::max_write).
+    /// Sends the first bytes of a buffer, no more of them than [`max_write`](Self::max_write).
     pub(super) fn commit(
         &mut self,
         queue_pair: &QueuePair,

@@ -12,7 +12,7 @@ use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
 use super::status::Wakers;
 use crate::data::{CompletionHandler, CqKind, OpenDevice};
-use crate::event_loop::EventLoop;
+use crate::event_loop::{EventLoop, wake_and_then};
 
 /// How many completions are taken at once.
 const MAX_COMPLETIONS: u32 = 16;
@@ -261,29 +261,30 @@ impl SharedReceives {
     fn dispatch_all(&self) {
         let mut wakers = Wakers::default();
         let dispatched = self.dispatch(None, &mut wakers);
-        wakers.wake();
-        if dispatched.is_err() {
-            self.wake_all();
-        }
+        let wake_others = || {
+            if dispatched.is_err() {
+                self.wake_all();
+            }
+        };
+        wake_and_then(|| wakers.wake(), wake_others);
     }
 
     fn wake_all(&self) {
         let message_queues: Vec<_> = self.message_queues.lock().values().cloned().collect();
-        for stream in message_queues
-            .iter()
-            .filter_map(|queue| queue.stream.upgrade())
-        {
-            stream.wake_all();
+        let mut wakers = Wakers::default();
+        let streams = message_queues.iter();
+        for stream in streams.filter_map(|queue| queue.stream.upgrade()) {
+            stream.status().wake_all(&mut wakers);
         }
+        wakers.wake();
     }
 }
 
 impl CompletionHandler for SharedReceives {
     fn notified(&self, _: CqKind) {
         self.set_armed(false);
-        self.dispatch_all();
         // Others may wait that were not woken. An error has woken all.
-        let _ = self.arm();
+        wake_and_then(|| self.dispatch_all(), || drop(self.arm()));
     }
 
     fn poll(&self) {

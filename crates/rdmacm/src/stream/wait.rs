@@ -18,7 +18,7 @@ pub(super) struct StreamWait<'a> {
 }
 
 impl<'a> StreamWait<'a> {
-    /// Of a caller that has looked just now.
+    /// Of a caller that has checked just now.
     pub(super) fn after_check(
         connection: &'a StreamConnection,
         interest: StreamInterest,

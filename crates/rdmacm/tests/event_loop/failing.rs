@@ -13,7 +13,7 @@ use crate::ucma_file::{Failing, Flooding};
 
 const ENOMEM: i32 = 12;
 const EINTR: i32 = 4;
-/// A deadline that is to pass.
+/// A deadline that is to pass, or how long a flood of events lasts.
 const SOON: Duration = Duration::from_millis(50);
 
 const ADDRESS: &str = "10.1.0.7:7471";

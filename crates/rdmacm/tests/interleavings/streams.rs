@@ -19,7 +19,7 @@ const READABLE: StreamInterest = StreamInterest::Readable;
 
 /// A stream that receives. It locks and asks in the order of a queue pair.
 struct Stream {
-    node: Arc<TestLoop>,
+    test_loop: Arc<TestLoop>,
     arrived: Mutex<usize>,
     status: SharedStatus,
 }
@@ -30,7 +30,7 @@ type Read = bool;
 impl Stream {
     fn open() -> Arc<Self> {
         Arc::new(Self {
-            node: TestLoop::of_threads(0),
+            test_loop: TestLoop::of_threads(0),
             arrived: Mutex::new(0),
             status: SharedStatus::new(Status::new(KeepAlive)),
         })
@@ -90,13 +90,13 @@ impl Stream {
 
     /// As tasks and threads with a deadline do.
     fn read(&self) -> Read {
-        let event_loop = &self.node.event_loop;
+        let event_loop = &self.test_loop.event_loop;
         block_on(event_loop, wait_for(event_loop, self, None)).unwrap()
     }
 
     /// As a thread does that waits for nothing else.
     fn read_on_thread(&self) -> Read {
-        let event_loop = &self.node.event_loop;
+        let event_loop = &self.test_loop.event_loop;
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
         loop {
             let thread = event_loop.waiting_thread();

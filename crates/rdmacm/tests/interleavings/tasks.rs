@@ -10,12 +10,12 @@ use crate::schedules::check;
 use crate::test_loop::{SECOND, TestLoop, join_all, poll_once};
 
 /// A task on a thread of its own that waits for this many events of an id.
-fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
-    let node = Arc::clone(node);
+fn wait_for(test_loop: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
+    let test_loop = Arc::clone(test_loop);
     thread::spawn(move || {
         block_on(async {
             for _ in 0..events {
-                let event = node.ids[id].next(None).await.unwrap();
+                let event = test_loop.ids[id].next(None).await.unwrap();
                 assert!(matches!(event, QueuedEvent::Cm(_)), "{event:?}");
             }
         });
@@ -25,10 +25,10 @@ fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandl
 #[test]
 fn each_task_receives_its_events() {
     check(|| {
-        let node = TestLoop::of_tasks(3);
-        let tasks = [0, 1, 2].map(|id| wait_for(&node, id, 2));
+        let test_loop = TestLoop::of_tasks(3);
+        let tasks = [0, 1, 2].map(|id| wait_for(&test_loop, id, 2));
         for id in [0, 1, 2, 2, 1, 0] {
-            node.device.post(id);
+            test_loop.device.post(id);
         }
         join_all(tasks);
     });
@@ -37,25 +37,25 @@ fn each_task_receives_its_events() {
 #[test]
 fn tasks_that_share_an_id_receive_each_event_once() {
     check(|| {
-        let node = TestLoop::of_tasks(1);
-        let tasks = [(); 3].map(|()| wait_for(&node, 0, 2));
+        let test_loop = TestLoop::of_tasks(1);
+        let tasks = [(); 3].map(|()| wait_for(&test_loop, 0, 2));
         for _ in 0..6 {
-            node.device.post(0);
+            test_loop.device.post(0);
         }
         join_all(tasks);
-        assert!(node.ids[0].queue().pop().is_none());
+        assert!(test_loop.ids[0].queue().pop().is_none());
     });
 }
 
 #[test]
 fn a_task_that_ends_leaves_the_runtime_to_another() {
     check(|| {
-        let node = TestLoop::of_tasks(2);
-        let late = wait_for(&node, 1, 1);
-        let early = wait_for(&node, 0, 1);
-        node.device.post(0);
+        let test_loop = TestLoop::of_tasks(2);
+        let late = wait_for(&test_loop, 1, 1);
+        let early = wait_for(&test_loop, 0, 1);
+        test_loop.device.post(0);
         early.join().unwrap();
-        node.device.post(1);
+        test_loop.device.post(1);
         late.join().unwrap();
     });
 }
@@ -63,16 +63,16 @@ fn a_task_that_ends_leaves_the_runtime_to_another() {
 #[test]
 fn a_task_that_is_dropped_leaves_the_runtime_to_another() {
     check(|| {
-        let node = TestLoop::of_tasks(2);
-        let staying = wait_for(&node, 1, 1);
+        let test_loop = TestLoop::of_tasks(2);
+        let staying = wait_for(&test_loop, 1, 1);
         let leaving = {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                block_on(poll_once(node.ids[0].next(None)));
+                block_on(poll_once(test_loop.ids[0].next(None)));
             })
         };
-        node.device.post(0);
-        node.device.post(1);
+        test_loop.device.post(0);
+        test_loop.device.post(1);
         join_all([staying, leaving]);
     });
 }
@@ -80,15 +80,15 @@ fn a_task_that_is_dropped_leaves_the_runtime_to_another() {
 #[test]
 fn closing_a_queue_wakes_all_its_waiters() {
     check(|| {
-        let node = TestLoop::of_tasks(1);
+        let test_loop = TestLoop::of_tasks(1);
         let tasks = [(); 3].map(|()| {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                let event = block_on(node.ids[0].next(None)).unwrap();
+                let event = block_on(test_loop.ids[0].next(None)).unwrap();
                 assert!(matches!(event, QueuedEvent::Closed), "{event:?}");
             })
         });
-        node.ids[0].queue().close();
+        test_loop.ids[0].queue().close();
         join_all(tasks);
     });
 }
@@ -96,19 +96,19 @@ fn closing_a_queue_wakes_all_its_waiters() {
 #[test]
 fn each_task_wakes_at_its_time() {
     check(|| {
-        let node = TestLoop::of_tasks(1);
-        let begun = node.event_loop.now();
-        let late = wait_for(&node, 0, 1);
+        let test_loop = TestLoop::of_tasks(1);
+        let begun = test_loop.event_loop.now();
+        let late = wait_for(&test_loop, 0, 1);
         let sleeping = [3, 1, 2].map(|seconds| {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
                 let until = begun + seconds * SECOND;
-                block_on(sleep_until(&node.event_loop, until)).unwrap();
-                assert!(node.event_loop.now() >= until);
+                block_on(sleep_until(&test_loop.event_loop, until)).unwrap();
+                assert!(test_loop.event_loop.now() >= until);
             })
         });
         join_all(sleeping);
-        node.device.post(0);
+        test_loop.device.post(0);
         late.join().unwrap();
     });
 }
@@ -118,11 +118,11 @@ fn each_task_wakes_at_its_time() {
 fn what_a_task_leaves_is_read() {
     const EVENTS: usize = 40;
     check(|| {
-        let node = TestLoop::of_tasks(2);
+        let test_loop = TestLoop::of_tasks(2);
         for _ in 0..EVENTS {
-            node.device.post(0);
+            test_loop.device.post(0);
         }
-        node.device.post(1);
-        join_all([wait_for(&node, 1, 1), wait_for(&node, 0, EVENTS)]);
+        test_loop.device.post(1);
+        join_all([wait_for(&test_loop, 1, 1), wait_for(&test_loop, 0, EVENTS)]);
     });
 }

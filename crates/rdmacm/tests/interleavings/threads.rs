@@ -12,11 +12,11 @@ use crate::schedules::check;
 use crate::test_loop::{SECOND, TestLoop, join_all, poll_once};
 
 /// A thread that waits for this many events of an id.
-fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
-    let node = Arc::clone(node);
+fn wait_for(test_loop: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandle<()> {
+    let test_loop = Arc::clone(test_loop);
     thread::spawn(move || {
         for _ in 0..events {
-            let event = node.wait(id).unwrap();
+            let event = test_loop.wait(id).unwrap();
             assert!(matches!(event, QueuedEvent::Cm(_)), "{event:?}");
         }
     })
@@ -25,10 +25,10 @@ fn wait_for(node: &Arc<TestLoop>, id: usize, events: usize) -> thread::JoinHandl
 #[test]
 fn each_thread_receives_its_events() {
     check(|| {
-        let node = TestLoop::of_threads(3);
-        let threads = [0, 1, 2].map(|id| wait_for(&node, id, 2));
+        let test_loop = TestLoop::of_threads(3);
+        let threads = [0, 1, 2].map(|id| wait_for(&test_loop, id, 2));
         for id in [0, 1, 2, 2, 1, 0] {
-            node.device.post(id);
+            test_loop.device.post(id);
         }
         join_all(threads);
     });
@@ -37,13 +37,13 @@ fn each_thread_receives_its_events() {
 #[test]
 fn threads_that_share_an_id_receive_each_event_once() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let threads = [(); 3].map(|()| wait_for(&node, 0, 2));
+        let test_loop = TestLoop::of_threads(1);
+        let threads = [(); 3].map(|()| wait_for(&test_loop, 0, 2));
         for _ in 0..6 {
-            node.device.post(0);
+            test_loop.device.post(0);
         }
         join_all(threads);
-        assert!(node.ids[0].queue().pop().is_none());
+        assert!(test_loop.ids[0].queue().pop().is_none());
     });
 }
 
@@ -52,12 +52,12 @@ fn threads_that_share_an_id_receive_each_event_once() {
 #[test]
 fn a_leader_hands_over() {
     check(|| {
-        let node = TestLoop::of_threads(2);
-        let late = wait_for(&node, 1, 1);
-        let early = wait_for(&node, 0, 1);
-        node.device.post(0);
+        let test_loop = TestLoop::of_threads(2);
+        let late = wait_for(&test_loop, 1, 1);
+        let early = wait_for(&test_loop, 0, 1);
+        test_loop.device.post(0);
         early.join().unwrap();
-        node.device.post(1);
+        test_loop.device.post(1);
         late.join().unwrap();
     });
 }
@@ -66,13 +66,13 @@ fn a_leader_hands_over() {
 #[test]
 fn a_thread_that_need_not_lead_hands_over() {
     check(|| {
-        let node = TestLoop::of_threads(3);
-        let late = wait_for(&node, 2, 1);
-        let early = [0, 1].map(|id| wait_for(&node, id, 1));
-        node.device.post(0);
-        node.device.post(1);
+        let test_loop = TestLoop::of_threads(3);
+        let late = wait_for(&test_loop, 2, 1);
+        let early = [0, 1].map(|id| wait_for(&test_loop, id, 1));
+        test_loop.device.post(0);
+        test_loop.device.post(1);
         join_all(early);
-        node.device.post(2);
+        test_loop.device.post(2);
         late.join().unwrap();
     });
 }
@@ -80,18 +80,18 @@ fn a_thread_that_need_not_lead_hands_over() {
 #[test]
 fn closing_a_queue_wakes_all_its_waiters() {
     check(|| {
-        let node = TestLoop::of_threads(2);
-        let other = wait_for(&node, 1, 1);
+        let test_loop = TestLoop::of_threads(2);
+        let other = wait_for(&test_loop, 1, 1);
         let threads = [(); 2].map(|()| {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                let event = node.wait(0).unwrap();
+                let event = test_loop.wait(0).unwrap();
                 assert!(matches!(event, QueuedEvent::Closed), "{event:?}");
             })
         });
-        node.ids[0].queue().close();
+        test_loop.ids[0].queue().close();
         join_all(threads);
-        node.device.post(1);
+        test_loop.device.post(1);
         other.join().unwrap();
     });
 }
@@ -99,20 +99,20 @@ fn closing_a_queue_wakes_all_its_waiters() {
 #[test]
 fn a_result_of_another_thread_wakes_the_waiter() {
     check(|| {
-        let node = TestLoop::of_threads(2);
-        let other = wait_for(&node, 1, 1);
+        let test_loop = TestLoop::of_threads(2);
+        let other = wait_for(&test_loop, 1, 1);
         let failed = QueuedEvent::CommandFailed(Some(Error::IdDestroyed));
         let waiting = {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                let event = node.wait(0).unwrap();
+                let event = test_loop.wait(0).unwrap();
                 assert!(matches!(event, QueuedEvent::CommandFailed(_)));
             })
         };
-        let queue = Arc::clone(node.ids[0].queue());
+        let queue = Arc::clone(test_loop.ids[0].queue());
         let pushing = thread::spawn(move || queue.push(failed));
         join_all([waiting, pushing]);
-        node.device.post(1);
+        test_loop.device.post(1);
         other.join().unwrap();
     });
 }
@@ -120,19 +120,23 @@ fn a_result_of_another_thread_wakes_the_waiter() {
 #[test]
 fn each_thread_wakes_at_its_time() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let late = wait_for(&node, 0, 1);
-        let begun = node.event_loop.now();
+        let test_loop = TestLoop::of_threads(1);
+        let late = wait_for(&test_loop, 0, 1);
+        let begun = test_loop.event_loop.now();
         let sleeping = [3, 1, 2].map(|seconds| {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
                 let until = begun + seconds * SECOND;
-                block_on(&node.event_loop, sleep_until(&node.event_loop, until)).unwrap();
-                assert!(node.event_loop.now() >= until);
+                block_on(
+                    &test_loop.event_loop,
+                    sleep_until(&test_loop.event_loop, until),
+                )
+                .unwrap();
+                assert!(test_loop.event_loop.now() >= until);
             })
         });
         join_all(sleeping);
-        node.device.post(0);
+        test_loop.device.post(0);
         late.join().unwrap();
     });
 }
@@ -141,21 +145,21 @@ fn each_thread_wakes_at_its_time() {
 #[test]
 fn an_event_or_the_deadline_ends_a_wait() {
     check(|| {
-        let node = TestLoop::of_threads(2);
-        let leader = wait_for(&node, 1, 1);
+        let test_loop = TestLoop::of_threads(2);
+        let leader = wait_for(&test_loop, 1, 1);
         let short = {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                let until = node.after(SECOND);
-                match block_on(&node.event_loop, node.ids[0].next(Some(until))) {
+                let until = test_loop.after(SECOND);
+                match block_on(&test_loop.event_loop, test_loop.ids[0].next(Some(until))) {
                     Ok(event) => assert!(matches!(event, QueuedEvent::Cm(_))),
                     Err(error) => assert_eq!(error, Error::DeadlinePassed),
                 }
             })
         };
-        node.device.post(0);
+        test_loop.device.post(0);
         short.join().unwrap();
-        node.device.post(1);
+        test_loop.device.post(1);
         leader.join().unwrap();
     });
 }
@@ -165,30 +169,30 @@ fn an_event_or_the_deadline_ends_a_wait() {
 fn what_a_leader_leaves_is_read() {
     const EVENTS: usize = 40;
     check(|| {
-        let node = TestLoop::of_threads(2);
+        let test_loop = TestLoop::of_threads(2);
         for _ in 0..EVENTS {
-            node.device.post(0);
+            test_loop.device.post(0);
         }
-        node.device.post(1);
-        join_all([wait_for(&node, 1, 1), wait_for(&node, 0, EVENTS)]);
+        test_loop.device.post(1);
+        join_all([wait_for(&test_loop, 1, 1), wait_for(&test_loop, 0, EVENTS)]);
     });
 }
 
 #[test]
 fn a_wait_that_is_dropped_leaves_its_event_to_another() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let staying = wait_for(&node, 0, 1);
+        let test_loop = TestLoop::of_threads(1);
+        let staying = wait_for(&test_loop, 0, 1);
         let leaving = {
-            let node = Arc::clone(&node);
+            let test_loop = Arc::clone(&test_loop);
             thread::spawn(move || {
-                let next = poll_once(node.ids[0].next(None));
-                if block_on(&node.event_loop, next).is_some() {
-                    node.device.post(0);
+                let next = poll_once(test_loop.ids[0].next(None));
+                if block_on(&test_loop.event_loop, next).is_some() {
+                    test_loop.device.post(0);
                 }
             })
         };
-        node.device.post(0);
+        test_loop.device.post(0);
         join_all([staying, leaving]);
     });
 }
@@ -196,13 +200,13 @@ fn a_wait_that_is_dropped_leaves_its_event_to_another() {
 #[test]
 fn all_waiters_receive_a_failure() {
     check(|| {
-        let node = TestLoop::of_threads(2);
+        let test_loop = TestLoop::of_threads(2);
         let (sender, waiting) = mpsc::channel();
         let failing = [0, 1].map(|id| {
-            let (node, sender) = (Arc::clone(&node), sender.clone());
+            let (test_loop, sender) = (Arc::clone(&test_loop), sender.clone());
             thread::spawn(move || {
-                let error = block_on(&node.event_loop, async {
-                    let mut next = pin!(node.ids[id].next(None));
+                let error = block_on(&test_loop.event_loop, async {
+                    let mut next = pin!(test_loop.ids[id].next(None));
                     assert!(poll_once(next.as_mut()).await.is_none());
                     sender.send(()).unwrap();
                     next.await.unwrap_err()
@@ -213,7 +217,7 @@ fn all_waiters_receive_a_failure() {
         for _ in 0..2 {
             waiting.recv().unwrap();
         }
-        node.device.fail(libc::ENOMEM);
+        test_loop.device.fail(libc::ENOMEM);
         join_all(failing);
     });
 }
@@ -223,27 +227,27 @@ fn all_waiters_receive_a_failure() {
 #[test]
 fn a_leader_that_leaves_has_read_for_callers_that_do_not_wait() {
     check(|| {
-        let node = TestLoop::of_threads(2);
-        let waits = wait_for(&node, 0, 1);
-        node.device.post(0);
-        node.device.post(1);
-        assert!(!node.event_loop.run_once());
+        let test_loop = TestLoop::of_threads(2);
+        let waits = wait_for(&test_loop, 0, 1);
+        test_loop.device.post(0);
+        test_loop.device.post(1);
+        assert!(!test_loop.event_loop.run_once());
         waits.join().unwrap();
-        assert!(node.ids[1].queue().pop().is_some());
+        assert!(test_loop.ids[1].queue().pop().is_some());
     });
 }
 
 #[test]
 fn a_caller_that_does_not_wait_is_notified_of_more_than_it_has_read() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        (0..MAX_EVENTS).for_each(|_| node.device.post(0));
-        let other = Arc::clone(&node);
+        let test_loop = TestLoop::of_threads(1);
+        (0..MAX_EVENTS).for_each(|_| test_loop.device.post(0));
+        let other = Arc::clone(&test_loop);
         let posts = thread::spawn(move || other.device.post(0));
-        assert!(node.event_loop.run_once());
+        assert!(test_loop.event_loop.run_once());
         posts.join().unwrap();
-        assert!(!node.event_loop.run_once());
-        let events = std::iter::from_fn(|| node.ids[0].queue().pop());
+        assert!(!test_loop.event_loop.run_once());
+        let events = std::iter::from_fn(|| test_loop.ids[0].queue().pop());
         assert_eq!(events.count(), MAX_EVENTS + 1);
     });
 }
@@ -252,13 +256,13 @@ fn a_caller_that_does_not_wait_is_notified_of_more_than_it_has_read() {
 #[test]
 fn callers_that_do_not_wait_read_for_each_other() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let other = Arc::clone(&node);
+        let test_loop = TestLoop::of_threads(1);
+        let other = Arc::clone(&test_loop);
         let reads = thread::spawn(move || assert!(!other.event_loop.run_once()));
-        node.device.post(0);
-        assert!(!node.event_loop.run_once());
+        test_loop.device.post(0);
+        assert!(!test_loop.event_loop.run_once());
         reads.join().unwrap();
-        assert!(node.ids[0].queue().pop().is_some());
+        assert!(test_loop.ids[0].queue().pop().is_some());
     });
 }
 
@@ -266,16 +270,16 @@ fn callers_that_do_not_wait_read_for_each_other() {
 #[test]
 fn a_channel_that_cannot_be_read_keeps_no_thread() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let other = Arc::clone(&node);
+        let test_loop = TestLoop::of_threads(1);
+        let other = Arc::clone(&test_loop);
         let waits = thread::spawn(move || {
             other.wait(0).unwrap_err();
         });
-        node.device.fail_for_ever(libc::EACCES);
-        let reads_itself = node.event_loop.run_once();
+        test_loop.device.fail_for_ever(libc::EACCES);
+        let reads_itself = test_loop.event_loop.run_once();
         waits.join().unwrap();
-        assert!(reads_itself || node.device.is_woken());
-        assert!(node.event_loop.run_once());
+        assert!(reads_itself || test_loop.device.is_woken());
+        assert!(test_loop.event_loop.run_once());
     });
 }
 
@@ -283,13 +287,13 @@ fn a_channel_that_cannot_be_read_keeps_no_thread() {
 #[test]
 fn a_wake_up_hides_no_event() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let other = Arc::clone(&node);
+        let test_loop = TestLoop::of_threads(1);
+        let other = Arc::clone(&test_loop);
         let wakes = thread::spawn(move || other.event_loop.channel().waker().wake());
-        node.device.post(0);
-        while node.event_loop.run_once() {}
+        test_loop.device.post(0);
+        while test_loop.event_loop.run_once() {}
         wakes.join().unwrap();
-        assert!(node.ids[0].queue().pop().is_some());
+        assert!(test_loop.ids[0].queue().pop().is_some());
     });
 }
 
@@ -297,13 +301,13 @@ fn a_wake_up_hides_no_event() {
 #[test]
 fn a_caller_that_does_not_wait_is_notified_of_more_after_an_error() {
     check(|| {
-        let node = TestLoop::of_threads(1);
-        let other = Arc::clone(&node);
+        let test_loop = TestLoop::of_threads(1);
+        let other = Arc::clone(&test_loop);
         let posts = thread::spawn(move || other.device.post(0));
-        node.device.fail(libc::EIO);
-        assert!(node.event_loop.run_once());
+        test_loop.device.fail(libc::EIO);
+        assert!(test_loop.event_loop.run_once());
         posts.join().unwrap();
-        assert!(!node.event_loop.run_once());
-        assert!(node.ids[0].queue().pop().is_some());
+        assert!(!test_loop.event_loop.run_once());
+        assert!(test_loop.ids[0].queue().pop().is_some());
     });
 }

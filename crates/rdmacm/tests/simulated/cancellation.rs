@@ -79,8 +79,8 @@ async fn accepting() {
                         assert_eq!(reason.kind(), EventKind::Disconnected);
                     }
                     Err(error) => {
-                        let is_gone = matches!(error.cause(), Cause::PeerDisconnected);
-                        assert!(error.is_rejected() || is_gone, "{polls}: {error}");
+                        let has_disconnected = matches!(error.cause(), Cause::PeerGone);
+                        assert!(error.is_rejected() || has_disconnected, "{polls}: {error}");
                     }
                 },
             }

@@ -136,7 +136,7 @@ fn the_next_state_of_the_queue_pair() {
             assert_refused(&error, Stage::Connect, command, errno);
         } else {
             assert!(
-                matches!(error.cause(), Cause::PeerDisconnected),
+                matches!(error.cause(), Cause::PeerGone),
                 "{command:?} {error}"
             );
         }
@@ -223,7 +223,7 @@ fn accepting() {
             };
             if is_peers {
                 assert_eq!(error.stage(), Stage::Establish);
-                assert!(matches!(error.cause(), Cause::PeerDisconnected), "{error}");
+                assert!(matches!(error.cause(), Cause::PeerGone), "{error}");
             } else {
                 assert_refused(&error, Stage::Establish, CommandNumber::ACCEPT, errno);
             }

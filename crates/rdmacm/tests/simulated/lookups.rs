@@ -104,7 +104,7 @@ fn a_resolver_that_panics_is_no_deadline() {
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Other);
 }
 
-/// How many lookups of a resolver run at a time.
+/// How many lookups of an `AddrInfoResolver` run at a time.
 const MAX_LOOKUPS: usize = 64;
 
 /// Goes on for a moment once so many lookups as are allowed run. It never sleeps: the simulated

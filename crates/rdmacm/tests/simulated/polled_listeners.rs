@@ -35,13 +35,13 @@ async fn a_listener_that_is_stopped_wakes_the_last_caller() {
     for hosts in Hosts::each() {
         let listener = Arc::new(listen(&hosts, &node(&hosts.server)));
         let polled = Arc::clone(&listener);
-        let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+        let abandoned = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
         let polled = Arc::clone(&listener);
         let polling = begin(poll_fn(move |context| polled.poll_accept(context))).await;
         listener.stop();
         let error = timeout(SECOND, polling).await.unwrap().unwrap();
         assert!(error.unwrap_err().is_stopped());
-        gone.abort();
+        abandoned.abort();
     }
 }
 
@@ -52,7 +52,7 @@ async fn a_task_that_has_polled_does_not_hold_up_another() {
         let driving = drive(&server).await;
         let listener = Arc::new(listen(&hosts, &server));
         let polled = Arc::clone(&listener);
-        let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+        let abandoned = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
         let waiting = Arc::clone(&listener);
         let waiting = begin(async move { waiting.accept(Deadline::Never).await }).await;
         let client = node(&hosts.client);
@@ -63,7 +63,7 @@ async fn a_task_that_has_polled_does_not_hold_up_another() {
         };
         let (connected, ()) = tokio::join!(connecting, accepting);
         assert!(connected.unwrap_err().is_rejected());
-        gone.abort();
+        abandoned.abort();
         driving.abort();
     }
 }

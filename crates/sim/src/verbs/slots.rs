@@ -91,9 +91,9 @@ impl Slots {
 
     /// Gives the slot of this element back to the program.
     pub(super) fn release(&self, number: u32) {
-        let place = self.slot_offset(number, self.flags);
+        let offset = self.slot_offset(number, self.flags);
         // The file is as long as the ring until it is dropped.
-        let _ = self.file.write_all_at(WqeFlags::empty().as_bytes(), place);
+        let _ = self.file.write_all_at(WqeFlags::empty().as_bytes(), offset);
     }
 
     fn slot_offset(&self, number: u32, at: usize) -> u64 {
@@ -124,7 +124,7 @@ impl CompletionSlots {
     /// Adds a completion; `false` if there is no room.
     pub(super) fn push(&mut self, element: &Cqe) -> bool {
         const FLAGS: usize = offset_of!(Cqe, flags);
-        let place = self.slots.slot_offset(self.next, 0);
+        let offset = self.slots.slot_offset(self.next, 0);
         let at_flags = self.slots.slot_offset(self.next, FLAGS);
         let mut flags = [0; size_of::<CqeFlags>()];
         let file = &self.slots.file;
@@ -139,7 +139,7 @@ impl CompletionSlots {
             ..*element
         };
         let shown = element.flags | CqeFlags::VALID;
-        let _ = file.write_all_at(hidden.as_bytes(), place);
+        let _ = file.write_all_at(hidden.as_bytes(), offset);
         let _ = file.write_all_at(shown.as_bytes(), at_flags);
         self.next = self.next.wrapping_add(1);
         true
@@ -150,16 +150,16 @@ impl CompletionSlots {
     pub(super) fn take_armed(&self, is_solicited: bool) -> bool {
         let mut word = [0; size_of::<NotifyFlags>()];
         let behind = self.slots.offset + u64::from(self.slots.count) * size_of::<Cqe>() as u64;
-        let place = behind + offset_of!(CqControl, flags) as u64;
+        let offset = behind + offset_of!(CqControl, flags) as u64;
         let file = &self.slots.file;
-        if file.read_exact_at(&mut word, place).is_err() {
+        if file.read_exact_at(&mut word, offset).is_err() {
             return false;
         }
         let flags = NotifyFlags::from_bits_retain(u32::from_ne_bytes(word));
         let is_reported = flags.contains(NotifyFlags::NEXT_COMPLETION)
             || is_solicited && flags.contains(NotifyFlags::SOLICITED);
         if is_reported {
-            let _ = file.write_all_at(NotifyFlags::empty().as_bytes(), place);
+            let _ = file.write_all_at(NotifyFlags::empty().as_bytes(), offset);
         }
         is_reported
     }

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{PoisonError, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -19,8 +19,13 @@ use crate::pair::{Hosts, client_param};
 use crate::queue_pairs::{Connected, REMOTE, done, poll};
 use crate::{SECOND, errno};
 
+/// Held to write while there is a child, which has copies of all descriptors. A test that waits until
+/// a descriptor is closed holds it to read.
+pub(crate) static CHILDREN: RwLock<()> = RwLock::new(());
+
 /// Forks. The child does `work` and exits. Whether it has done so, without a panic and in time.
 pub(crate) fn child_ends(work: impl FnOnce()) -> bool {
+    let _alone = CHILDREN.write().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the child waits for no thread of this process, and is killed otherwise.
     let child = match unsafe { fork() }.unwrap() {
         ForkResult::Child => {

@@ -13,6 +13,8 @@ use rdmacm_verbs::{
 };
 use zerocopy::FromZeros;
 
+use crate::forked::CHILDREN;
+
 pub(crate) const REMOTE: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_WRITE)
     .union(AccessFlags::REMOTE_READ)
@@ -529,6 +531,7 @@ fn a_device_describes_itself() {
 
 #[test]
 fn a_device_that_is_removed_ends_its_contexts() {
+    let _no_children = CHILDREN.read();
     let pair = Connected::new();
     pair.post_receive();
     let channel = pair.far.recv_cq().channel().unwrap().clone();

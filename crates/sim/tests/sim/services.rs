@@ -201,7 +201,15 @@ fn a_response_for_a_destroyed_id_is_dropped() {
     let channel = options.open().unwrap();
     let id = bound(&channel);
     id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
+    let begun = hosts.fabric.now();
     drop(id);
+    // The kernel does not cancel the query.
+    assert_eq!(hosts.fabric.now() - begun, SECOND);
+    let id = resolved(&channel);
+    id.resolve_route(SECOND * 2).unwrap();
+    let begun = hosts.fabric.now();
+    drop(id);
+    assert_eq!(hosts.fabric.now(), begun);
     // It has the number of the one that asked.
     let next = bound(&channel);
     hosts.fabric.advance(SECOND);

@@ -7,6 +7,7 @@ use rdmacm_verbs::{
 };
 
 use crate::SECOND;
+use crate::forked::CHILDREN;
 use crate::queue_pairs::{Connected, REMOTE, open, poll, status};
 
 fn host() -> Host {
@@ -93,6 +94,7 @@ fn a_queue_pair_that_was_destroyed_with_eio_receives_nothing() {
 
 #[test]
 fn completion_channels_are_counted_until_their_descriptors_are_closed() {
+    let _no_children = CHILDREN.read();
     let host = host();
     let context = open(&host);
     let channels = || host.verbs_objects().completion_channels;

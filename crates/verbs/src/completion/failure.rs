@@ -32,9 +32,9 @@ impl CompletionError {
         self.status == WcStatus::WR_FLUSH_ERR
     }
 
-    /// Whether the device was removed.
+    /// Whether the context was closed, or the device removed.
     #[must_use]
-    pub fn is_device_removed(&self) -> bool {
+    pub fn is_context_closed(&self) -> bool {
         self.status == WcStatus::FATAL_ERR
     }
 
@@ -133,7 +133,7 @@ mod tests {
             assert!(text.starts_with(&begins), "{text}");
             let flush = failure(status, 0).is_flush();
             assert_eq!(flush, status == WcStatus::WR_FLUSH_ERR);
-            let gone = failure(status, 0).is_device_removed();
+            let gone = failure(status, 0).is_context_closed();
             assert_eq!(gone, status == WcStatus::FATAL_ERR);
         }
         let other = failure(WcStatus::GENERAL_ERR, 5);

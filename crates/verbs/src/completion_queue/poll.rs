@@ -142,7 +142,7 @@ impl CompletionQueue {
     /// Takes the next completion, whatever it is.
     fn take_any(&self, state: &mut State) -> Result<Option<Completion>> {
         if self.context().is_closed() {
-            return self.poll_gone(state);
+            return self.poll_closed(state);
         }
         if state.is_behind {
             if let Some(number) = state.stray.take() {
@@ -159,14 +159,10 @@ impl CompletionQueue {
             state.is_behind = false;
         }
         loop {
-            let taken = state.ring.pop();
-            // As in `take_from`.
-            fence(Ordering::Acquire);
-            if self.context().uverbs().is_closed() {
-                return self.poll_gone(state);
-            }
-            let Some(wc) = taken else {
-                return Ok(None);
+            let wc = match self.pop(&mut state.ring) {
+                Popped::Completion(wc) => wc,
+                Popped::Nothing => return Ok(None),
+                Popped::Closed => return self.poll_closed(state),
             };
             if let Some(completion) = self.complete(state, &wc)? {
                 return Ok(Some(completion));
@@ -191,8 +187,37 @@ impl CompletionQueue {
         Ok(state.reported(id.queue, reported))
     }
 
+    /// Takes the oldest completion out of the ring, unless the context is closed: what was read may
+    /// be the zeros of a ring that is being replaced.
+    pub(super) fn pop(&self, ring: &mut CompletionRings) -> Popped {
+        let oldest = ring.oldest();
+        // As in `take_from`.
+        fence(Ordering::Acquire);
+        if self.context().uverbs().is_closed() {
+            return Popped::Closed;
+        }
+        let Some((slot, wc)) = oldest else {
+            return Popped::Nothing;
+        };
+        ring.remove(slot);
+        Popped::Completion(wc)
+    }
+
+    /// As [`pop`](Self::pop). Of a closed context, what had completed before, unless the device may
+    /// still use memory.
+    pub(super) fn pop_rest(&self, ring: &mut CompletionRings) -> Option<WorkCompletion> {
+        match self.pop(ring) {
+            Popped::Completion(wc) => Some(wc),
+            Popped::Closed if self.context().is_destroyed() => {
+                self.context().uverbs().wait_until_closed();
+                ring.pop()
+            }
+            Popped::Nothing | Popped::Closed => None,
+        }
+    }
+
     /// What had completed before the context was closed, then what had not.
-    fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
+    fn poll_closed(&self, state: &mut State) -> Result<Option<Completion>> {
         let credits = &self.0.credits;
         let mut reported = state.next_reported(credits);
         if reported.is_none() && self.context().is_destroyed() {
@@ -216,15 +241,15 @@ impl CompletionQueue {
 
     /// The next of what had completed before the context was closed.
     fn take_rest(&self, state: &mut State) -> Option<Completion> {
-        self.context().uverbs().wait_until_closed();
-        while let Some(wc) = state.taken.pop_front().or_else(|| state.ring.pop()) {
-            // A thread may have taken one out of the ring just when the ring was copied: that one
-            // belongs to no request any more.
+        loop {
+            let taken = state.taken.pop_front();
+            let wc = taken.or_else(|| self.pop_rest(&mut state.ring))?;
+            // A thread may have taken one out of the ring just after the ring was copied: that one is
+            // there again, and belongs to no request any more.
             if let Ok(Some(completion)) = self.complete(state, &wc) {
                 return Some(completion);
             }
         }
-        None
     }
 
     /// Takes up to `limit` completions, oldest first, without a system call, and appends them to
@@ -273,6 +298,16 @@ impl CompletionQueue {
         }
         Ok(completions.len() - before)
     }
+}
+
+/// What is oldest in a ring.
+pub(super) enum Popped {
+    /// This one, which was taken out.
+    Completion(WorkCompletion),
+    /// There is none.
+    Nothing,
+    /// The context is closed, and nothing was taken out.
+    Closed,
 }
 
 /// What was taken from the ring.

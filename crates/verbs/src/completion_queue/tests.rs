@@ -214,7 +214,7 @@ fn requests_beside_those_of_a_flushed_queue_pair_are_returned_when_the_device_is
 
 /// What is read from the ring then may be the zeros of one that has replaced it.
 #[test]
-fn a_flush_takes_no_completions_of_a_closed_context() {
+fn a_flush_after_a_close_takes_what_had_completed() {
     for is_replaced in [true, false] {
         let device = Stub::not_flushing();
         let (queue_pair, queue) = device.queue_pair(CAPS, 4);
@@ -226,7 +226,7 @@ fn a_flush_takes_no_completions_of_a_closed_context() {
         queue.flush(RequestId::from_device(posted).queue);
         let completion = queue.poll().unwrap().unwrap();
         assert_eq!(completion.work, work);
-        assert!(completion.result().is_err(), "{number}");
+        assert_eq!(completion.result().is_ok(), !is_replaced);
         assert!(queue.poll().unwrap_err().is_context_closed());
     }
 }
@@ -436,6 +436,55 @@ fn a_failed_request_of_a_shared_queue_breaks_its_queue_pair_and_no_other() {
     let request = SendRequest::new(SendOperation::Send, SgList::NONE);
     assert!(one.post_send(request).is_err());
     send(&other);
+}
+
+/// As those of one with a receive queue of its own.
+#[test]
+fn a_reset_discards_completions_of_a_shared_queue() {
+    let device = Stub::new(true);
+    let context = device.open();
+    let (shared, works, queue) = shared_queue(&context);
+    let [one, other] = [(); 2].map(|()| sharing(&shared, &queue));
+    let posted = device.receives();
+    device.fail_receive(posted[0], one.number(), WcStatus::LOC_LEN_ERR);
+    device.complete_receive(posted[1], other.number());
+    let attr = rdmacm_core::QpAttr {
+        qp_state: rdmacm_core::QpState::RESET,
+        ..zerocopy::FromZeros::new_zeroed()
+    };
+    one.modify(&attr, rdmacm_core::QpAttrMask::STATE).unwrap();
+    assert_eq!(queue.poll().unwrap().unwrap().work, works[1]);
+    assert!(queue.poll().unwrap().is_none());
+    let sent = send(&one);
+    device.complete_receive(posted[2], one.number());
+    let memory = one.destroy();
+    assert_eq!(works_of(&memory), [sent, works[0], works[2]]);
+}
+
+/// Of another queue pair of the queue, and what it has completed itself is not.
+#[test]
+fn what_had_completed_before_a_close_is_polled_though_a_queue_pair_is_destroyed() {
+    let device = Stub::new(false);
+    let (one, queue) = device.queue_pair(CAPS, 16);
+    let context = queue.context().clone();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_cq(&queue).recv_cq(&queue);
+    let other = options.create(&context).unwrap();
+    let works = [&one, &other, &other].map(|queue_pair| {
+        let posted = queue_pair.post_receive(memory(queue_pair));
+        posted.unwrap()
+    });
+    for number in &device.receives()[..2] {
+        device.complete(*number, WcStatus::SUCCESS, WcOpcode::RECV);
+    }
+    context.close();
+    assert_eq!(works_of(&one.destroy()), works[..1]);
+    for (work, has_succeeded) in works[1..].iter().zip([true, false]) {
+        let completion = queue.poll().unwrap().unwrap();
+        assert_eq!(completion.work, *work);
+        assert_eq!(completion.result().is_ok(), has_succeeded);
+    }
+    assert!(queue.poll().unwrap_err().is_context_closed());
 }
 
 /// On another thread, one is created between the kernel's part of destroying and the rest.

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use rdmacm_abi::uverbs::WorkCompletion;
 
@@ -11,7 +10,6 @@ use super::credits::CqCredits;
 use super::state::State;
 use crate::completion::WorkId;
 use crate::memory::SgList;
-use crate::provider::CompletionRing;
 use crate::request_id::{Queue, QueueIndex, RequestId};
 use crate::work_queue::{AnyWorkQueue, QpStatus, Reported, SharedReceiveRing, WorkQueue};
 
@@ -113,10 +111,21 @@ impl CompletionQueue {
 
     /// The memory of the requests of a shared queue that a queue pair of this number has completed.
     fn dismiss_number(&self, state: &mut State, token: u32, number: u32) -> Vec<(WorkId, SgList)> {
-        match state.queues.remove_number(token, number) {
-            Some(set_aside) => set_aside,
-            None => self.take_completed(state, token, number),
+        let (mut memory, is_taken) = state.queues.remove_number(token, number);
+        if !is_taken {
+            memory.append(&mut self.take_completed(state, token, number));
         }
+        memory
+    }
+
+    /// Discards the completions of a shared queue's requests by the queue pair of this number, which
+    /// is reset. Keeps the memory for it.
+    pub(crate) fn discard_completed(&self, index: QueueIndex, number: u32) {
+        let (Queue::Shared(token), Some(mut state)) = (index.queue(), self.state()) else {
+            return;
+        };
+        let memory = self.take_completed(&mut state, token, number);
+        state.queues.set_aside(token, number, memory);
     }
 
     /// One queue pair less uses a shared queue. Returns what is left of the last one's requests.
@@ -198,12 +207,7 @@ impl CompletionQueue {
 
     /// Takes all completions out of the ring, and discards those that are not to be kept.
     fn take_out_if(&self, state: &mut State, keeps: impl Fn(&WorkCompletion) -> bool) {
-        while let Some(wc) = state.ring.pop() {
-            // As in `take_from`.
-            fence(Ordering::Acquire);
-            if self.context().uverbs().is_closed() {
-                return;
-            }
+        while let Some(wc) = self.pop_rest(&mut state.ring) {
             if keeps(&wc) {
                 state.taken.push_back(wc);
                 state.is_behind = true;

@@ -37,7 +37,8 @@ struct Shared {
     /// Those that were created. A number is there twice if the kernel has given it to a new queue
     /// pair before the earlier one was removed here.
     users: Vec<SharedUser>,
-    /// The memory of requests that such earlier queue pairs have completed, with their numbers.
+    /// The memory of requests that such earlier queue pairs have completed, or one before it was
+    /// reset, with their numbers.
     set_aside: Vec<(u32, Vec<(WorkId, SgList)>)>,
     /// The credits that are reserved for all of its requests at once.
     credits: u32,
@@ -126,25 +127,34 @@ impl WorkQueues {
         }
     }
 
-    /// Sets memory aside for the earlier queue pair that had this number.
+    /// Sets memory aside for a queue pair of this number.
     pub(super) fn set_aside(&mut self, token: u32, number: u32, memory: Vec<(WorkId, SgList)>) {
         if let Some(shared) = self.shared(token) {
             shared.set_aside.push((number, memory));
         }
     }
 
-    /// Removes the number of a queue pair. Returns what was set aside for it, if it has lost its
-    /// number to a later one.
+    /// Removes the number of a queue pair. Returns what was set aside for it, and whether a later
+    /// queue pair has its number, whose completions the others are.
     pub(super) fn remove_number(
         &mut self,
         token: u32,
         number: u32,
-    ) -> Option<Vec<(WorkId, SgList)>> {
-        let shared = self.shared(token)?;
-        let place = shared.users.iter().position(|one| one.number == number)?;
-        shared.users.remove(place);
-        let place = shared.set_aside.iter().position(|one| one.0 == number)?;
-        Some(shared.set_aside.swap_remove(place).1)
+    ) -> (Vec<(WorkId, SgList)>, bool) {
+        let Some(shared) = self.shared(token) else {
+            return (Vec::new(), false);
+        };
+        let is_it = |user: &SharedUser| user.number == number;
+        if let Some(first) = shared.users.iter().position(is_it) {
+            shared.users.remove(first);
+        }
+        let is_taken = shared.users.iter().any(is_it);
+        let all = std::mem::take(&mut shared.set_aside).into_iter();
+        let (own, others) = all.partition(|one| one.0 == number);
+        shared.set_aside = others;
+        let own: Vec<_> = own;
+        let memory = own.into_iter().flat_map(|(_, memory)| memory);
+        (memory.collect(), is_taken)
     }
 
     fn shared(&mut self, token: u32) -> Option<&mut Shared> {

@@ -117,7 +117,7 @@ impl Buffer {
         chunks
     }
 
-    /// A part of it, to post. The completion returns the whole buffer.
+    /// A slice of it, to post. The completion returns the whole buffer.
     ///
     /// # Errors
     /// [`PostError`] with the buffer if the range is outside of it, or of 4 GiB or more.

@@ -106,7 +106,7 @@ impl RemoteMemory {
         self.key
     }
 
-    /// A part of it; `None` if the range is outside of it.
+    /// A slice of it; `None` if the range is outside of it.
     #[must_use]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Option<Self> {
         let start = match range.start_bound() {
@@ -132,16 +132,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_outside_is_none() {
+    fn a_slice_outside_is_none() {
         let whole = RemoteMemory::new(100, 10, 7).unwrap();
         assert_eq!(whole.slice(..), Some(whole));
-        let part = whole.slice(2..=5).unwrap();
-        assert_eq!((part.address(), part.len(), part.key()), (102, 4, 7));
-        assert_eq!(part.slice(4..).map(|none| none.is_empty()), Some(true));
-        assert_eq!(part.slice(..5), None);
-        assert_eq!(part.slice(5..), None);
+        let slice = whole.slice(2..=5).unwrap();
+        assert_eq!((slice.address(), slice.len(), slice.key()), (102, 4, 7));
+        assert_eq!(slice.slice(4..).map(|none| none.is_empty()), Some(true));
+        assert_eq!(slice.slice(..5), None);
+        assert_eq!(slice.slice(5..), None);
         assert_eq!(
-            part.slice((Bound::Excluded(u64::MAX), Bound::Unbounded)),
+            slice.slice((Bound::Excluded(u64::MAX), Bound::Unbounded)),
             None
         );
     }

@@ -18,7 +18,7 @@ use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
-/// A scatter/gather entry: a [`Buffer`], a part of one, or a part of a
+/// A scatter/gather entry: a [`Buffer`], a slice of one, or a slice of a
 /// [`RemoteAccessRegion`].
 #[derive(Debug)]
 #[doc(alias = "ibv_sge")]
@@ -105,7 +105,7 @@ impl Sge {
         self.len() == 0
     }
 
-    /// The whole buffer, if it is a part of one.
+    /// The whole buffer, if it is a slice of one.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
@@ -169,15 +169,15 @@ impl Sge {
     }
 }
 
-/// An entry that is a part of a buffer.
+/// An entry that is a slice of a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BufferPart<'a> {
+pub(crate) struct BufferSlice<'a> {
     buffer: &'a Buffer,
     start: usize,
     length: u32,
 }
 
-impl BufferPart<'_> {
+impl BufferSlice<'_> {
     /// The number of the domain that it is registered in.
     #[inline]
     pub(crate) fn domain_id(&self) -> usize {
@@ -210,9 +210,9 @@ fn within(region: &Registration, start: usize, length: u32) -> AbiSge {
 
 /// The length of a range within `length` bytes.
 fn length_within(range: &Range<usize>, length: usize) -> Option<u32> {
-    let part = range.end.checked_sub(range.start)?;
-    let part = u32::try_from(part).ok()?;
-    (range.end <= length).then_some(part)
+    let slice = range.end.checked_sub(range.start)?;
+    let slice = u32::try_from(slice).ok()?;
+    (range.end <= length).then_some(slice)
 }
 
 /// The scatter/gather list of a request. A single entry needs no allocation.
@@ -258,16 +258,16 @@ impl SgList {
         matches!(self.0, Entries::None)
     }
 
-    /// The entry, if there is no other and it is a part of a buffer, which devices may write to.
+    /// The entry, if there is no other and it is a slice of a buffer, which devices may write to.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
-    pub(crate) fn as_buffer(&self) -> Option<BufferPart<'_>> {
+    pub(crate) fn as_buffer(&self) -> Option<BufferSlice<'_>> {
         match &self.0 {
             Entries::One(Sge(Part::Buffer {
                 buffer,
                 start,
                 length,
-            })) => Some(BufferPart {
+            })) => Some(BufferSlice {
                 buffer,
                 start: *start,
                 length: *length,

@@ -88,7 +88,7 @@ fn all_chunks_but_the_last_have_the_same_size() {
 }
 
 #[test]
-fn an_entry_has_the_address_and_length_of_its_part() {
+fn an_entry_has_the_address_and_length_of_its_slice() {
     let (_device, domain) = domain();
     let mut buffer = filled(&domain, 20);
     let rest = buffer.split_off(8);
@@ -105,7 +105,7 @@ fn an_entry_has_the_address_and_length_of_its_part() {
 
 #[test]
 #[expect(clippy::reversed_empty_ranges, reason = "invalid input")]
-fn parts_outside_of_the_memory_are_refused() {
+fn slices_outside_of_the_memory_are_refused() {
     let (_device, domain) = domain();
     for (range, within) in [(0..8, true), (8..8, true), (0..9, false), (5..4, false)] {
         let buffer = filled(&domain, 8).slice(range.clone());

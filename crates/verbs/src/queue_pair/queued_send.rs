@@ -34,7 +34,7 @@ impl<'a> QueuedSend<'a> {
     /// [`Error::Command`](crate::Error::Command) after a change of credentials, or when the
     /// connection has just ended: the request's memory stays with the queue pair until the request
     /// completes or the queue pair is [destroyed](super::QueuePair::destroy).
-    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the device was removed, or in a forked child.
+    /// [`Error::ContextClosed`](crate::Error::ContextClosed) if the context is closed.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
     pub fn ring_doorbell(self) -> Result<()> {

@@ -37,5 +37,8 @@ impl QueuePair {
         if let Some(receives) = &self.receives {
             self.recv_cq.discard(receives.index());
         }
+        if let Some(shared) = &self.shared {
+            self.recv_cq.discard_completed(shared.index(), self.number);
+        }
     }
 }

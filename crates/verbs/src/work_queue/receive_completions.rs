@@ -8,7 +8,7 @@ use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
 use super::late_requests::LateRequests;
 use super::posted_ring::Consumer;
 use super::successes::{Owner, take_successes};
-use super::{QpStatus, Reported, WorkQueue, device_removed, flushed};
+use super::{QpStatus, Reported, WorkQueue, context_closed, flushed};
 use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::{CqCredits, OutputSlots};
 use crate::memory::SgList;
@@ -142,7 +142,7 @@ impl WorkQueue for ReceiveCompletions {
     }
 
     fn fail_all(&mut self, credits: &CqCredits) {
-        for _ in self.complete_all(&device_removed(self.number)) {
+        for _ in self.complete_all(&context_closed(self.number)) {
             credits.release(1);
         }
     }

@@ -8,7 +8,7 @@ use super::late_requests::LateRequests;
 use super::outcome::Outcome;
 use super::posted_ring::Consumer;
 use super::successes::{Owner, take_successes};
-use super::{QpStatus, Reported, WorkQueue, device_removed, flushed};
+use super::{QpStatus, Reported, WorkQueue, context_closed, flushed};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, Report, WorkId};
 use crate::completion_queue::{CqCredits, OutputSlots};
@@ -280,7 +280,7 @@ impl WorkQueue for SendCompletions {
 
     fn fail_all(&mut self, _: &CqCredits) {
         self.qp_status.set_broken();
-        self.complete_rest(Outcome::of(&device_removed(self.number)));
+        self.complete_rest(Outcome::of(&context_closed(self.number)));
     }
 
     fn flush(&mut self) {

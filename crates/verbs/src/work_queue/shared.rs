@@ -8,7 +8,7 @@ use rdmacm_abi::uverbs::WorkCompletion;
 use super::entries::{Entries, MAX_SGES, check_writable};
 use super::receive::{QUEUE_FULL, refused};
 use super::receive_slots::ReceiveSlots;
-use super::{Reported, WorkQueue, device_removed};
+use super::{Reported, WorkQueue, context_closed};
 use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::CqCredits;
 use crate::error::PostError;
@@ -172,7 +172,7 @@ impl WorkQueue for SharedReceiveRing {
         let Some((number, sg_list)) = state.failed.pop() else {
             return Reported::Nothing;
         };
-        let completion = self.completion(number, sg_list, &device_removed(0));
+        let completion = self.completion(number, sg_list, &context_closed(0));
         if state.failed.is_empty() {
             Reported::One(completion)
         } else {

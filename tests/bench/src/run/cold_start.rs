@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::Context as _;
 use rdmacm_init::bench::Value;
@@ -19,9 +18,8 @@ pub(crate) fn time(selected: &Selected<'_>, library: &Library, round: u32) -> an
     let Some(command) = command(selected, library, &[]) else {
         return Ok(());
     };
-    let start = Instant::now();
-    process::run(command, |_| ())?;
-    let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let took = process::run(command, |_| ())?;
+    let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
     record::print(library, selected, Value::ProcessTime { round, nanoseconds });
     Ok(())
 }

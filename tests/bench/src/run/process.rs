@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use nix::sys::signal::{Signal, killpg};
@@ -16,9 +16,10 @@ use nix::unistd::Pid;
 /// on an emulated machine, and many times that if the machine is busy.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runs a command, and passes each line that it prints to `line`. Fails if the command does, and if
-/// its next line, or its end, does not come within a time: then all that it has started is killed.
-pub(crate) fn run(command: Command, line: impl FnMut(&str)) -> anyhow::Result<()> {
+/// Runs a command, and passes each line that it prints to `line`. Returns how long it took. Fails if
+/// the command does, and if its next line, or its end, does not come within a time: then all that it
+/// has started is killed.
+pub(crate) fn run(command: Command, line: impl FnMut(&str)) -> anyhow::Result<Duration> {
     run_within(PATIENCE, command, line)
 }
 
@@ -26,42 +27,55 @@ fn run_within(
     patience: Duration,
     mut command: Command,
     mut line: impl FnMut(&str),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Duration> {
     let errors = tempfile::tempfile().context("make a file")?;
     let stderr = errors.try_clone().context("open a file again")?;
-    let process = command
+    command
         .process_group(0)
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(stderr)
-        .spawn();
-    let mut process = process.context("start a process")?;
+        .stderr(stderr);
+    let began = Instant::now();
+    let mut process = command.spawn().context("start a process")?;
     let stdout = process.stdout.take().context("a process's output")?;
     let (sender, printed) = mpsc::channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(stdout).lines();
         lines.try_for_each(|line| sender.send(line))
     });
-    loop {
+    let ended = loop {
         match printed.recv_timeout(patience) {
             Ok(Ok(printed)) => line(&printed),
-            Ok(Err(error)) => {
-                kill(&mut process);
-                return Err(error).context("read what a process prints");
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                kill(&mut process);
-                bail!(
-                    "nothing more after {} s {}",
-                    patience.as_secs(),
-                    text(errors).trim()
-                );
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Err(error)) => break Err(error).context("read what a process prints"),
+            Err(RecvTimeoutError::Timeout) => break Ok(None),
+            Err(RecvTimeoutError::Disconnected) => break wait(&mut process, patience),
         }
+    };
+    let took = began.elapsed();
+    if let Ok(Some(status)) = ended {
+        ensure!(status.success(), "{status}: {}", text(errors).trim());
+        return Ok(took);
     }
-    let status = process.wait().context("wait for a process")?;
-    ensure!(status.success(), "{status}: {}", text(errors).trim());
-    Ok(())
+    kill(&mut process);
+    ended?;
+    // Its output ends with the last process that has it.
+    let rest = printed.recv_timeout(patience);
+    let is_left = matches!(rest, Err(RecvTimeoutError::Timeout));
+    let left = if is_left { ", not killed" } else { "" };
+    let (seconds, errors) = (patience.as_secs(), text(errors));
+    bail!("nothing more after {seconds} s{left} {}", errors.trim());
+}
+
+/// Waits for the end of a process that prints no more; `None` if it does not end.
+fn wait(process: &mut Child, patience: Duration) -> anyhow::Result<Option<ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        let status = process.try_wait().context("wait for a process")?;
+        if status.is_some() || began.elapsed() >= patience {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
 }
 
 /// Kills a process and what it has started.

@@ -14,9 +14,9 @@ const FIRST: usize = 8;
 
 /// A table of 16-byte slots, of which at most three quarters are used.
 ///
-/// The place of a token is a multiplication; if another token has it, the next free slot is
+/// The slot of a token is a multiplication; if another token has it, the next free slot is
 /// taken. Tokens come from a counter of this library, so no peer can choose tokens that share
-/// a place. Removing moves the entries after it back to their places, so that lookups
+/// a slot. Removing moves the entries after it back to their slots, so that lookups
 /// stay short however many ids come and go.
 #[derive(Debug)]
 pub(super) struct Table<I> {
@@ -65,8 +65,8 @@ impl<I> Table<I> {
         }
     }
 
-    /// Moves entries after a place that became free to their own places, if they are
-    /// closer to those there.
+    /// Moves entries after a slot that became free there, if they are closer to their own
+    /// slots then.
     #[cold]
     fn fill(&mut self, mut free: usize) {
         let mut place = self.next(free);
@@ -125,7 +125,7 @@ impl<I> Table<I> {
         }
     }
 
-    /// The place that a token should have: the uppermost bits of the product.
+    /// The slot that a token should have: the uppermost bits of the product.
     fn home_slot(&self, token: Token) -> usize {
         let product = token.uid().wrapping_mul(SPREAD);
         #[expect(

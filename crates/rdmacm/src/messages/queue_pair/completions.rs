@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
+use rdmacm_core::{QueuePair as _, Transport};
 
 use rdmacm_verbs::{Completion, Error, Result, SgList, WorkId};
 
@@ -139,7 +140,9 @@ impl MessageQueuePair {
         let mut deferred = Deferred::default();
         self.complete_many_sends(&mut state, &mut deferred);
         // siw takes requests after the end of the connection: only its receive requests show it.
-        if state.failure().is_some() || self.has_completed_receives() {
+        let is_iwarp = self.queue_pair.transport() == Transport::IWarp;
+        let is_over = || is_iwarp && self.has_completed_receives();
+        if state.failure().is_some() || is_over() {
             self.complete_all(&mut state, &mut deferred);
         }
         if deferred.is_due() {

@@ -7,7 +7,7 @@ use parking_lot::MutexGuard;
 
 use super::MessageQueuePair;
 use crate::data::{CqKind, Failure};
-use crate::event_loop::{EventLoop, WaitingThread};
+use crate::event_loop::{EventLoop, WaitingThread, wake_and_then};
 use crate::messages::deferred::Deferred;
 use crate::messages::state::{Armed, State};
 use crate::messages::waiters::Interest;
@@ -49,7 +49,7 @@ impl MessageQueuePair {
             return;
         }
         if side == CqKind::Receives {
-            if let Some(waker) = state.waiters.only_arrival().cloned() {
+            if let Some(waker) = state.waiters.only_receiver().cloned() {
                 // It polls, and arms again if it waits again.
                 drop(state);
                 return waker.wake();
@@ -67,14 +67,12 @@ impl MessageQueuePair {
         while !is_woken(&deferred) && self.complete_one(side, &mut state, &mut deferred) {}
         let others = !is_woken(&deferred);
         drop(state);
-        // Also if a waker panics, which may be of another runtime.
-        let arming = scopeguard::guard((), |()| {
+        let arm = || {
             if others {
                 self.arm(self.state());
             }
-        });
-        deferred.run();
-        drop(arming);
+        };
+        wake_and_then(|| deferred.run(), arm);
     }
 
     /// Requests notifications of what the waiters wait for. Completions that are there already do

@@ -11,7 +11,7 @@ use crate::stream::receive_state::{Reading, ReceiveState};
 use crate::stream::status::{StreamInterest, Wakers};
 
 impl StreamQueuePair {
-    /// Whether a read would return nothing, of a caller that perhaps has looked for completions
+    /// Whether a read would return nothing, of a caller that perhaps has checked for completions
     /// just now. It costs less than the read.
     pub(in crate::stream) fn has_nothing_to_read(&self, has_checked: bool) -> bool {
         let may_have_come = !has_checked && self.has_completions(StreamInterest::Readable);

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use super::StreamQueuePair;
 use crate::data::{CompletionHandler, CqKind};
-use crate::event_loop::{EventLoop, WaitingThread};
+use crate::event_loop::{EventLoop, WaitingThread, wake_and_then};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::status::{StreamInterest, Wakers};
@@ -95,14 +95,14 @@ impl StreamQueuePair {
         self.poll_all(&mut wakers);
         // A single waiter that is woken looks itself, and arms again if it waits again.
         let others = self.status().has_others(&wakers);
-        wakers.wake();
-        if others {
+        let arm = || {
             // Not the same notification again: one who waited for the peer may now wait for room
             // in the send queue.
-            while self.arm_for_waiters() {
+            while others && self.arm_for_waiters() {
                 CompletionHandler::poll(self);
             }
-        }
+        };
+        wake_and_then(|| wakers.wake(), arm);
     }
 
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
@@ -141,11 +141,11 @@ impl StreamQueuePair {
 
     /// Requests the next notification of a queue. Returns whether the caller must look again:
     /// not if it was requested before, whose caller looks.
-    pub(super) fn arm(&self, side: CqKind, wakers: &mut Wakers) -> bool {
-        let (armed, must_look) = match (side, &self.receives) {
+    pub(super) fn arm(&self, kind: CqKind, wakers: &mut Wakers) -> bool {
+        let (armed, must_look) = match (kind, &self.receives) {
             // It looks itself.
             (CqKind::Receives, ReceiveQueue::Shared(shared)) => (shared.receives.arm(), false),
-            _ if self.set_armed(side, true) => return false,
+            _ if self.set_armed(kind, true) => return false,
             (CqKind::Receives, ReceiveQueue::Own(receives)) => (receives.arm(false), true),
             (CqKind::Sends, _) => (self.sends.arm(false), true),
         };
@@ -156,8 +156,8 @@ impl StreamQueuePair {
     }
 
     /// Returns what it was before.
-    pub(super) fn set_armed(&self, side: CqKind, is_armed: bool) -> bool {
-        let armed = match side {
+    pub(super) fn set_armed(&self, kind: CqKind, is_armed: bool) -> bool {
+        let armed = match kind {
             CqKind::Sends => &self.are_sends_armed,
             CqKind::Receives => &self.are_receives_armed,
         };
@@ -213,9 +213,9 @@ impl StreamQueuePair {
 }
 
 impl CompletionHandler for StreamQueuePair {
-    fn notified(&self, side: CqKind) {
-        self.set_armed(side, false);
-        if side == CqKind::Receives {
+    fn notified(&self, kind: CqKind) {
+        self.set_armed(kind, false);
+        if kind == CqKind::Receives {
             let reader = self.status().only_reader().cloned();
             if let Some(reader) = reader {
                 // It looks itself, and arms again if it waits again.

@@ -13,13 +13,13 @@ async fn they_do_not_hold_up_other_connections_of_the_node() {
     let tasks = Tasks::roce();
     let (_idle_client, idle) = tasks.connect().await;
     let (client, server) = tasks.connect().await;
-    let gone = poll_and_go(move |context| idle.poll_receive(context).is_ready()).await;
+    let abandoned = poll_and_go(move |context| idle.poll_receive(context).is_ready()).await;
     let receiving = std::future::poll_fn(move |context| server.poll_receive(context));
     let receiving = begin(receiving).await;
     client.send(b"x").await.unwrap();
     let received = timeout(SECOND, receiving).await.unwrap().unwrap();
     assert_eq!(received.unwrap().unwrap()[..], *b"x");
-    gone.abort();
+    abandoned.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,11 +28,11 @@ async fn they_do_not_hold_up_another_receiver() {
     let (client, server) = tasks.connect().await;
     let server = Arc::new(server);
     let polling = Arc::clone(&server);
-    let gone = poll_and_go(move |context| polling.poll_receive(context).is_ready()).await;
+    let abandoned = poll_and_go(move |context| polling.poll_receive(context).is_ready()).await;
     let receiving = Arc::clone(&server);
     let receiving = begin(async move { receiving.receive().await }).await;
     client.send(b"x").await.unwrap();
     let received = timeout(SECOND, receiving).await.unwrap().unwrap();
     assert_eq!(received.unwrap().unwrap()[..], *b"x");
-    gone.abort();
+    abandoned.abort();
 }

@@ -19,12 +19,12 @@ async fn they_do_not_hold_up_other_streams_of_the_node() {
     for tasks in Tasks::each() {
         let (_idle_client, idle) = tasks.connect().await;
         let (mut client, mut server) = tasks.connect().await;
-        let gone = poll_and_go(move |context| idle.poll_read_ready(context).is_ready()).await;
+        let abandoned = poll_and_go(move |context| idle.poll_read_ready(context).is_ready()).await;
         let mut byte = [0];
         let reading = begin(async move { server.read_exact(&mut byte).await.map(drop) }).await;
         client.write_all(b"x").await.unwrap();
         timeout(SECOND, reading).await.unwrap().unwrap().unwrap();
-        gone.abort();
+        abandoned.abort();
     }
 }
 
@@ -34,13 +34,14 @@ async fn they_do_not_hold_up_another_reader() {
         let (mut client, server) = tasks.connect().await;
         let server = Arc::new(server);
         let polling = Arc::clone(&server);
-        let gone = poll_and_go(move |context| polling.poll_read_ready(context).is_ready()).await;
+        let abandoned =
+            poll_and_go(move |context| polling.poll_read_ready(context).is_ready()).await;
         let waiting = Arc::clone(&server);
         let waiting = begin(async move { waiting.readable().await }).await;
         client.write_all(b"x").await.unwrap();
         timeout(SECOND, waiting).await.unwrap().unwrap().unwrap();
         assert_eq!(server.try_read(&mut [0]).unwrap(), 1);
-        gone.abort();
+        abandoned.abort();
     }
 }
 
@@ -54,12 +55,13 @@ async fn they_do_not_hold_up_another_writer() {
         }
         let client = Arc::new(client);
         let polling = Arc::clone(&client);
-        let gone = poll_and_go(move |context| polling.poll_write_ready(context).is_ready()).await;
+        let abandoned =
+            poll_and_go(move |context| polling.poll_write_ready(context).is_ready()).await;
         let waiting = Arc::clone(&client);
         let waiting = begin(async move { waiting.writable().await }).await;
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         timeout(SECOND, waiting).await.unwrap().unwrap().unwrap();
-        gone.abort();
+        abandoned.abort();
     }
 }
 
@@ -85,11 +87,11 @@ async fn they_do_not_hold_up_another_that_accepts() {
         let driving = drive(&tasks.server_node).await;
         let listener = take_listener(&mut tasks);
         let polled = Arc::clone(&listener);
-        let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+        let abandoned = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
         let waiting = Arc::clone(&listener);
         let waiting = begin(async move { waiting.accept().await }).await;
         connect_to(&tasks, waiting).await;
-        gone.abort();
+        abandoned.abort();
         driving.abort();
     }
 }
@@ -103,11 +105,11 @@ async fn they_do_not_hold_up_another_that_accepted_before() {
     let waiting = Arc::clone(&listener);
     let waiting = begin(async move { waiting.accept().await }).await;
     let polled = Arc::clone(&listener);
-    let gone = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
+    let abandoned = poll_and_go(move |context| polled.poll_accept(context).is_ready()).await;
     tasks.client.drop_next(MessageKind::ReadyToUse, 1);
     let _silent = tasks.connector().connect_stream(small()).await.unwrap();
     connect_to(&tasks, waiting).await;
-    gone.abort();
+    abandoned.abort();
     driving.abort();
 }
 

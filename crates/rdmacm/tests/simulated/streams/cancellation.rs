@@ -110,8 +110,8 @@ async fn accepting() {
                 }
                 (Ok(connected), None) => expect_end(connected).await,
                 (Err(error), None) => {
-                    let is_gone = matches!(error.cause(), Cause::PeerDisconnected);
-                    assert!(error.is_rejected() || is_gone, "{polls}: {error}");
+                    let has_disconnected = matches!(error.cause(), Cause::PeerGone);
+                    assert!(error.is_rejected() || has_disconnected, "{polls}: {error}");
                 }
             }
             drop(listener);

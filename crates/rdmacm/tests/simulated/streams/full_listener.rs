@@ -129,7 +129,7 @@ async fn a_listener_that_is_stopped_gives_up_its_handshakes() {
     assert!(!matches!(read, Ok(1)), "{read:?}");
 }
 
-/// Not accepted for nobody.
+/// Its stream would be accepted by nobody.
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_is_stopped_rejects_whom_it_has_not_begun_to_accept() {
     let tasks = Tasks::new(Fabric::roce(["client", "server"]));

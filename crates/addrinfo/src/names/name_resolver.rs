@@ -9,11 +9,11 @@ use rdmacm_core::Family;
 use super::system::SystemResolver;
 use crate::error::NameError;
 
-/// Looks up the addresses of hosts: the system's resolver, or one of your own.
+/// Looks up the addresses of hosts: the system's name resolver, or one of your own.
 ///
-/// Numeric addresses do not reach the resolver, nor do the names of local interfaces
+/// Numeric addresses do not reach the name resolver, nor do the names of local interfaces
 /// and devices in passive resolutions. If there is a deadline, each lookup runs on a
-/// thread of its own that may outlive the deadline, so the resolver may block.
+/// thread of its own that may outlive the deadline, so the name resolver may block.
 ///
 /// ```
 /// use std::net::{Ipv4Addr, SocketAddr};
