@@ -30,6 +30,7 @@ mod request;
 mod requester;
 mod responder;
 mod ring;
+mod shared_receive_queue;
 mod slots;
 mod state_table;
 mod transition;
@@ -49,6 +50,7 @@ use format::ONLY_PORT;
 use memory::Region;
 use queue_pair::QueuePair;
 use ring::RingMemory;
+use shared_receive_queue::SharedReceiveQueue;
 
 /// The objects of a device, of all its open contexts. Handles are unique on the device.
 #[derive(Debug, Default)]
@@ -63,6 +65,7 @@ pub(crate) struct Verbs {
     /// Whether a stream has events that are not sent.
     has_unsent: bool,
     completion_queues: BTreeMap<u32, CompletionQueue>,
+    shared_receive_queues: BTreeMap<u32, SharedReceiveQueue>,
     /// By their numbers, which are their handles too.
     queue_pairs: BTreeMap<u32, QueuePair>,
     last_handle: u32,
@@ -122,6 +125,8 @@ impl Verbs {
     /// Destroys all objects of a context.
     fn close(&mut self, context: u64) {
         self.queue_pairs.retain(|_, one| one.context != context);
+        self.shared_receive_queues
+            .retain(|_, one| one.context != context);
         self.completion_queues
             .retain(|_, one| one.context != context);
         self.channels.retain(|_, one| one.context != context);

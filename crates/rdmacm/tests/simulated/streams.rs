@@ -27,6 +27,7 @@ mod incoming;
 mod keep_alive;
 mod lingering;
 mod readiness;
+mod shared_receives;
 mod slow_commands;
 mod tasks;
 

@@ -24,6 +24,7 @@ use crate::sim_state::SimState;
 mod completion_queue;
 mod query;
 mod queue_pair;
+mod shared_receive_queue;
 
 /// Which context a command is for.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +68,10 @@ pub(super) fn execute(
         CommandNumber::RESIZE_CQ => completion_queue::resize(verbs, of, call),
         CommandNumber::REQ_NOTIFY_CQ => completion_queue::arm(verbs, of, call),
         CommandNumber::DESTROY_CQ => completion_queue::destroy(verbs, of, call),
+        CommandNumber::CREATE_SRQ => shared_receive_queue::create(verbs, of, call),
+        CommandNumber::MODIFY_SRQ => shared_receive_queue::modify(verbs, of, call),
+        CommandNumber::QUERY_SRQ => shared_receive_queue::query(verbs, of, call),
+        CommandNumber::DESTROY_SRQ => shared_receive_queue::destroy(verbs, of, call),
         CommandNumber::CREATE_QP => queue_pair::create(verbs, of, call),
         CommandNumber::MODIFY_QP => queue_pair::modify(state, context, call),
         CommandNumber::QUERY_QP => queue_pair::query(verbs, of, call),
@@ -84,6 +89,7 @@ pub(super) fn destroys(command: CommandNumber) -> bool {
         CommandNumber::DEALLOC_PD
             | CommandNumber::DEREG_MR
             | CommandNumber::DESTROY_CQ
+            | CommandNumber::DESTROY_SRQ
             | CommandNumber::DESTROY_QP
     )
 }
@@ -193,9 +199,11 @@ fn dealloc_pd(verbs: &mut Verbs, context: u64, call: &Call<'_>) -> Result<(), Er
     let DeallocPd { handle } = read(call)?;
     verbs.check_domain(context, handle)?;
     let mut regions = verbs.regions.values();
+    let mut shared = verbs.shared_receive_queues.values();
     let mut queue_pairs = verbs.queue_pairs.values();
-    let is_used =
-        regions.any(|one| one.domain == handle) || queue_pairs.any(|one| one.domain == handle);
+    let is_used = regions.any(|one| one.domain == handle)
+        || shared.any(|one| one.domain == handle)
+        || queue_pairs.any(|one| one.domain == handle);
     if is_used {
         return Err(Errno::EBUSY);
     }

@@ -17,6 +17,8 @@ pub struct VerbsObjects {
     pub completion_channels: usize,
     /// Completion queues.
     pub completion_queues: usize,
+    /// Shared receive queues.
+    pub shared_receive_queues: usize,
     /// Queue pairs.
     pub queue_pairs: usize,
 }
@@ -29,6 +31,7 @@ impl Verbs {
         objects.memory_regions += self.regions.len();
         objects.completion_channels += self.channels_in_use();
         objects.completion_queues += self.completion_queues.len();
+        objects.shared_receive_queues += self.shared_receive_queues.len();
         objects.queue_pairs += self.queue_pairs.len();
     }
 }

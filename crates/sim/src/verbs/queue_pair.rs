@@ -26,13 +26,14 @@ pub(crate) struct QpKey {
 pub(super) struct QueuePair {
     pub(super) format: Format,
     pub(super) context: u64,
+    pub(super) user_handle: u64,
     pub(super) domain: u32,
     pub(super) qp_type: QpType,
     pub(super) signal_all: bool,
     pub(super) send_cq: u32,
     pub(super) receive_cq: u32,
     pub(super) sends: WorkQueue,
-    pub(super) receives: WorkQueue,
+    pub(super) receives: Receives,
     pub(super) caps: CreateQpResponse,
     pub(super) state: QpState,
     /// What it was modified to.
@@ -41,6 +42,21 @@ pub(super) struct QueuePair {
     pub(super) source: Option<Gid>,
     pub(super) requester: Requester,
     pub(super) responder: Responder,
+}
+
+/// Where a queue pair takes what it receives into.
+#[derive(Debug)]
+pub(super) enum Receives {
+    Own(WorkQueue),
+    /// The handle of a shared receive queue.
+    Shared(u32),
+}
+
+impl Receives {
+    /// Whether it takes from this shared receive queue.
+    pub(super) fn is_shared(&self, handle: u32) -> bool {
+        matches!(self, Self::Shared(one) if *one == handle)
+    }
 }
 
 /// The side of a queue pair that sends requests.
@@ -67,7 +83,7 @@ pub(super) struct Requester {
 pub(super) struct Responder {
     /// The packet sequence number of the next request.
     pub(super) expected_psn: u32,
-    /// What it has taken of the receive queue.
+    /// What it has taken of its own receive queue.
     pub(super) received: Taken,
     /// What atomics have read, for those that are sent again.
     pub(super) atomics: BTreeMap<u32, Arc<[u8]>>,
@@ -108,9 +124,12 @@ impl QueuePair {
         self.requester.oldest = self.requester.oldest.wrapping_add(1);
     }
 
-    /// Takes what the next message is received into.
-    pub(super) fn take_receive(&mut self) -> Option<Vec<u8>> {
-        self.responder.received.take(&self.receives)
+    /// Takes the next request of its own receive queue.
+    pub(super) fn take_own_receive(&mut self) -> Option<Vec<u8>> {
+        match &self.receives {
+            Receives::Own(queue) => self.responder.received.take(queue),
+            Receives::Shared(_) => None,
+        }
     }
 
     /// A completion of one of its requests.

@@ -8,7 +8,7 @@ use rdmacm_abi::{AccessFlags, QpType};
 use super::format::Format;
 use super::memory::{KeyedMemory, MemoryError};
 use super::message::{DataMessage, Message, Operation, Reply, Response, Route, With};
-use super::queue_pair::{PSN_MASK, QpKey, is_before, next_psn};
+use super::queue_pair::{PSN_MASK, QpKey, QueuePair, Receives, is_before, next_psn};
 use super::request::Receive;
 use super::{Verbs, requester, transition};
 use crate::network::Arrival;
@@ -231,6 +231,7 @@ fn receive_data(
         return Outcome::Failed(WcStatus::REM_OP_ERR);
     };
     let (domain, timer) = (queue_pair.domain, queue_pair.attr.min_rnr_timer);
+    let receive_domain = receive_domain(verbs, queue_pair);
     let is_siw = queue_pair.format == Format::Siw;
     let Some(receive) = next_receive(verbs, number) else {
         if is_siw {
@@ -239,7 +240,8 @@ fn receive_data(
         }
         return Outcome::Replied(Reply::ReceiverNotReady(timer));
     };
-    let (own, outcome) = match (verbs.scatter(domain, &receive.sges, data), with) {
+    let scattered = verbs.scatter(receive_domain, &receive.sges, data);
+    let (own, outcome) = match (scattered, with) {
         (Err(MemoryError), _) => {
             let own = match receive.has_room(data.len()) {
                 _ if !is_siw => WcStatus::LOC_QP_OP_ERR,
@@ -287,8 +289,23 @@ fn receive_write(
 
 fn next_receive(verbs: &mut Verbs, number: u32) -> Option<Receive> {
     let queue_pair = verbs.queue_pairs.get_mut(&number)?;
-    let element = queue_pair.take_receive()?;
-    Receive::read(queue_pair.format, &element)
+    let element = match queue_pair.receives {
+        Receives::Own(_) => queue_pair.take_own_receive(),
+        Receives::Shared(handle) => verbs.take_shared_receive(handle),
+    };
+    Receive::read(verbs.format, &element?)
+}
+
+/// The protection domain of the memory that messages are received into. siw takes that of a shared
+/// receive queue (`siw_rx_data`).
+fn receive_domain(verbs: &Verbs, queue_pair: &QueuePair) -> u32 {
+    let shared = match queue_pair.receives {
+        Receives::Shared(handle) if verbs.format == Format::Siw => {
+            verbs.shared_receive_queues.get(&handle)
+        }
+        _ => None,
+    };
+    shared.map_or(queue_pair.domain, |queue| queue.domain)
 }
 
 /// Reports what was received.

@@ -102,11 +102,16 @@ impl Ring {
         }
     }
 
-    pub(super) fn producer(&self) -> u32 {
+    /// How many elements are in it.
+    pub(super) fn len(&self) -> u32 {
+        self.producer().wrapping_sub(self.consumer()) & self.mask
+    }
+
+    fn producer(&self) -> u32 {
         self.index(offset_of!(QueueHeader, producer_index))
     }
 
-    pub(super) fn consumer(&self) -> u32 {
+    fn consumer(&self) -> u32 {
         self.index(offset_of!(QueueHeader, consumer_index))
     }
 

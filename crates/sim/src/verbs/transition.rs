@@ -1,17 +1,20 @@
 //! Changes of a queue pair's state.
 
 use nix::errno::Errno;
-use rdmacm_abi::uverbs::{ModifyQp, QpDestination, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{
+    AsyncEventKind, ModifyQp, QpDestination, WcOpcode, WcStatus, WorkCompletion,
+};
 use rdmacm_abi::{QpAttrMask, QpState};
 
 use super::command::ContextKey;
 use super::format::Format;
-use super::queue_pair::{QpKey, QueuePair, Requester, Responder};
+use super::queue_pair::{QpKey, QueuePair, Receives, Requester, Responder};
 use super::request::{Receive, Request};
 use super::state_table::is_allowed;
 use super::{Verbs, requester};
 use crate::device::ip_gid;
 use crate::iwarp::{self, IwConnection};
+use crate::kernel_version::KernelVersion;
 use crate::sim_state::SimState;
 
 /// `ib_modify_qp`.
@@ -133,7 +136,7 @@ fn store(queue_pair: &mut QueuePair, request: &ModifyQp) {
 /// Forgets all requests.
 fn reset(queue_pair: &mut QueuePair) {
     release_requests(queue_pair);
-    while queue_pair.take_receive().is_some() {}
+    while queue_pair.take_own_receive().is_some() {}
     queue_pair.requester = Requester {
         next: queue_pair.requester.next,
         oldest: queue_pair.requester.oldest,
@@ -165,8 +168,30 @@ pub(crate) fn fail(state: &mut SimState, key: QpKey) {
     queue_pair.requester.waits_for_receiver = false;
     let is_siw = queue_pair.format == Format::Siw;
     flush(state, key);
-    if is_siw && before != QpState::ERR {
+    if before == QpState::ERR {
+        return;
+    }
+    if is_siw {
         iwarp::end_connection_of(state, key);
+    } else {
+        report_last_receive(state, key);
+    }
+}
+
+/// A queue pair in ERR takes no more from its shared receive queue, which rxe of later kernels
+/// reports (`flush_recv_queue`).
+fn report_last_receive(state: &mut SimState, key: QpKey) {
+    let version = state.hosts.get(key.host).map(|host| host.version);
+    let Some(verbs) = state.verbs_of(key) else {
+        return;
+    };
+    let Some(queue_pair) = verbs.queue_pairs.get(&key.number) else {
+        return;
+    };
+    let is_shared = matches!(queue_pair.receives, Receives::Shared(_));
+    if is_shared && version != Some(KernelVersion::Linux6_1) {
+        let (context, element) = (queue_pair.context, queue_pair.user_handle);
+        verbs.report(context, AsyncEventKind::QP_LAST_WQE_REACHED, element);
     }
 }
 
@@ -222,7 +247,7 @@ impl Verbs {
                 .iter()
                 .filter_map(|bytes| Request::id_of(format, bytes)),
         );
-        let receives: Vec<_> = std::iter::from_fn(|| queue_pair.take_receive()).collect();
+        let receives: Vec<_> = std::iter::from_fn(|| queue_pair.take_own_receive()).collect();
         let receives = receives
             .iter()
             .filter_map(|bytes| Receive::read(format, bytes));

@@ -32,6 +32,16 @@ impl WorkQueue {
         }
     }
 
+    /// Whether at least so many elements are posted from this one on, the first that is not
+    /// released.
+    fn has_posted(&self, count: u32, oldest: u32) -> bool {
+        match (self, count.checked_sub(1)) {
+            (_, None) => true,
+            (Self::Rxe(ring), Some(_)) => ring.len() >= count,
+            (Self::Siw(slots), Some(last)) => slots.posted(oldest.wrapping_add(last)).is_some(),
+        }
+    }
+
     /// Gives the slot of the oldest element back to the program.
     pub(super) fn release(&self, number: u32) {
         match self {
@@ -52,5 +62,10 @@ impl Taken {
         queue.release(self.0);
         self.0 = self.0.wrapping_add(1);
         Some(element)
+    }
+
+    /// Whether at least so many elements are left, not more than the queue holds.
+    pub(super) fn has_left(self, count: u32, queue: &WorkQueue) -> bool {
+        queue.has_posted(count, self.0)
     }
 }

@@ -19,6 +19,7 @@ mod queue_pair_states;
 mod queue_pairs;
 mod random_commands;
 mod services;
+mod shared_receive_queues;
 mod states;
 mod verbs_objects;
 

@@ -152,7 +152,7 @@ pub(crate) fn attributes(state: QpState, peer: u32, host: &Host) -> QpAttr {
 }
 
 /// Moves a queue pair to RTS, with this peer.
-fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
+pub(crate) fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
     for (state, mask) in [
         (QpState::INIT, INIT),
         (QpState::RTR, RTR),

@@ -3,7 +3,8 @@
 use rdmacm_core::QpType;
 use rdmacm_sim::{Fabric, Host, VerbsObjects};
 use rdmacm_verbs::{
-    CommandNumber, Context, QueuePair, RemoteAccessRegion, SendOperation, SendRequest, WcStatus,
+    CommandNumber, Context, QueuePair, RemoteAccessRegion, SendOperation, SendRequest, SrqOptions,
+    WcStatus,
 };
 
 use crate::SECOND;
@@ -14,10 +15,18 @@ fn host() -> Host {
     Fabric::roce(["host"]).find_host("host").unwrap()
 }
 
-/// A queue pair with a domain and completion queues of its own, and memory of that domain.
+/// A queue pair with a domain, completion queues and a shared receive queue of its own, and memory
+/// of that domain.
 fn objects(context: &Context) -> (QueuePair, RemoteAccessRegion) {
-    let queue_pair = QueuePair::options(QpType::RC).create(context).unwrap();
-    let region = queue_pair.protection_domain().expose(8, REMOTE).unwrap();
+    let domain = context.create_protection_domain().unwrap();
+    let requests = SrqOptions {
+        max_wr: 1,
+        max_sge: 1,
+    };
+    let requests = requests.create(&domain).unwrap();
+    let options = QueuePair::options(QpType::RC).shared_receive_queue(&requests);
+    let queue_pair = options.create(context).unwrap();
+    let region = domain.expose(8, REMOTE).unwrap();
     (queue_pair, region)
 }
 
@@ -27,10 +36,11 @@ fn context_alone() -> VerbsObjects {
     objects
 }
 
-const DESTROYING: [CommandNumber; 4] = [
+const DESTROYING: [CommandNumber; 5] = [
     CommandNumber::DEREG_MR,
     CommandNumber::DESTROY_QP,
     CommandNumber::DESTROY_CQ,
+    CommandNumber::DESTROY_SRQ,
     CommandNumber::DEALLOC_PD,
 ];
 

@@ -127,8 +127,7 @@ pub(super) fn resize(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
     let CompletionRing::Rxe { ring: old, .. } = &mut queue.ring else {
         return Err(Errno::EOPNOTSUPP);
     };
-    let held = old.producer().wrapping_sub(old.consumer()) & old.capacity();
-    if held > ring.capacity() {
+    if old.len() > ring.capacity() {
         return Err(Errno::EINVAL);
     }
     let response = rxe::ResizeResponse {

@@ -13,7 +13,7 @@ use crate::verbs::format::{Format, ONLY_PORT};
 
 /// The limits of rxe (`rxe_param.h`), as far as memory is no limit before.
 pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
-pub(super) const MAX_QP_WR: u32 = 1 << 14;
+pub(super) const MAX_WR: u32 = 1 << 14;
 const MAX_OBJECTS: u32 = 1 << 16;
 const MAX_RD_ATOMIC: u32 = 128;
 const PAGE_SIZES: u64 = 0xffff_f000;
@@ -24,6 +24,8 @@ pub(super) struct Limits {
     pub(super) sge: u32,
     /// Those of a read.
     pub(super) sge_of_read: u32,
+    /// Those of a request of a shared receive queue.
+    pub(super) sge_of_shared_receive: u32,
     /// Bytes of inline data.
     pub(super) inline: u32,
 }
@@ -35,11 +37,13 @@ impl Limits {
             Format::Rxe => Self {
                 sge: 32,
                 sge_of_read: 32,
+                sge_of_shared_receive: 27,
                 inline: 512,
             },
             Format::Siw => Self {
                 sge: limit(siw::MAX_SGE),
                 sge_of_read: 1,
+                sge_of_shared_receive: limit(siw::MAX_SGE),
                 inline: limit(siw::MAX_INLINE),
             },
         }
@@ -65,13 +69,16 @@ pub(super) fn device(
         max_mr_size: u64::MAX,
         page_size_cap: PAGE_SIZES,
         max_qp: MAX_OBJECTS,
-        max_qp_wr: MAX_QP_WR,
+        max_qp_wr: MAX_WR,
         max_sge: limits.sge,
         max_sge_rd: limits.sge_of_read,
         max_cq: MAX_OBJECTS,
         max_cqe: MAX_CQE,
         max_mr: MAX_OBJECTS,
         max_pd: MAX_OBJECTS,
+        max_srq: MAX_OBJECTS,
+        max_srq_wr: MAX_WR,
+        max_srq_sge: limits.sge_of_shared_receive,
         max_qp_rd_atom: MAX_RD_ATOMIC,
         max_res_rd_atom: MAX_RD_ATOMIC,
         max_qp_init_rd_atom: MAX_RD_ATOMIC,

@@ -1,7 +1,7 @@
 //! Commands of queue pairs.
 
 use nix::errno::Errno;
-use rdmacm_abi::uverbs::rxe::{self, RecvWqe, SendWqe};
+use rdmacm_abi::uverbs::rxe::{self, MapInfo, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{
     CreateQp, CreateQpResponse, DestroyQp, DestroyQpResponse, ModifyQp, QpDestination, QueryQp,
     QueryQpResponse, Sge, siw,
@@ -10,11 +10,12 @@ use rdmacm_abi::{QpAttrMask, QpState, QpType, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::FromZeros;
 
-use super::query::{Limits, MAX_QP_WR};
+use super::query::{Limits, MAX_WR};
 use super::{ContextKey, errno, read, respond};
 use crate::sim_state::SimState;
 use crate::verbs::format::{Format, ONLY_PORT};
-use crate::verbs::queue_pair::{QueuePair, Requester, Responder};
+use crate::verbs::queue_pair::{QueuePair, Receives, Requester, Responder};
+use crate::verbs::ring::Ring;
 use crate::verbs::slots::Slots;
 use crate::verbs::work_queue::WorkQueue;
 use crate::verbs::{Verbs, transition};
@@ -37,6 +38,7 @@ pub(super) fn create(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
     let queue_pair = QueuePair {
         format: verbs.format,
         context,
+        user_handle: request.user_handle,
         domain: request.pd,
         qp_type: request.qp_type,
         signal_all: request.signal_all != 0,
@@ -61,7 +63,7 @@ pub(super) fn create(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
 /// The queues of a new queue pair, as its response describes them.
 struct Created {
     sends: WorkQueue,
-    receives: WorkQueue,
+    receives: Receives,
     caps: CreateQpResponse,
 }
 
@@ -80,17 +82,22 @@ fn create_rxe(
     let rings = &mut verbs.context(context)?.rings;
     let sends = rings.ring(request.max_send_wr, size_of::<SendWqe>() + tail);
     let sends = sends.map_err(|error| errno(&error))?;
-    let receive_size = size_of::<RecvWqe>() + bytes(request.max_recv_sge);
-    let receives = rings
-        .ring(request.max_recv_wr, receive_size)
-        .map_err(|error| errno(&error))?;
+    let receives = if request.is_srq == 0 {
+        let size = size_of::<RecvWqe>() + bytes(request.max_recv_sge);
+        let ring = rings.ring(request.max_recv_wr, size);
+        Some(ring.map_err(|error| errno(&error))?)
+    } else {
+        None
+    };
     let handle = verbs.next_handle()?;
     let count = |bytes: usize| u32::try_from(bytes).unwrap_or(0);
     let caps = CreateQpResponse {
         handle,
         number: handle,
         max_send_wr: sends.capacity(),
-        max_recv_wr: receives.capacity(),
+        max_recv_wr: receives
+            .as_ref()
+            .map_or(request.max_recv_wr, Ring::capacity),
         max_send_sge: count(tail / entry),
         max_recv_sge: request.max_recv_sge,
         max_inline_data: count(tail),
@@ -99,14 +106,18 @@ fn create_rxe(
     let response = rxe::QpResponse {
         common: caps,
         queues: rxe::QpQueues {
-            receive: receives.map_info(),
+            receive: receives
+                .as_ref()
+                .map_or_else(MapInfo::new_zeroed, Ring::map_info),
             send: sends.map_info(),
         },
     };
     respond(call, &response)?;
     Ok(Created {
         sends: WorkQueue::Rxe(sends),
-        receives: WorkQueue::Rxe(receives),
+        receives: receives.map_or(Receives::Shared(request.srq), |ring| {
+            Receives::Own(WorkQueue::Rxe(ring))
+        }),
         caps,
     })
 }
@@ -123,7 +134,17 @@ fn create_siw(
     }
     let memory = &mut verbs.context(context)?.rings;
     let sends = Slots::sends(memory, request.max_send_wr).map_err(|error| errno(&error))?;
-    let receives = Slots::receives(memory, request.max_recv_wr).map_err(|error| errno(&error))?;
+    let own = if request.is_srq == 0 {
+        request.max_recv_wr
+    } else {
+        0
+    };
+    let receives = Slots::receives(memory, own).map_err(|error| errno(&error))?;
+    // Also beside a shared queue, where there is no memory for them.
+    let receive_entries = match request.max_recv_wr {
+        0 => 0,
+        requests => requests.next_power_of_two(),
+    };
     let handle = verbs.next_siw_number()?;
     let caps = CreateQpResponse {
         handle,
@@ -140,7 +161,7 @@ fn create_siw(
         queues: siw::QpQueues {
             id: handle,
             send_entries: sends.capacity(),
-            receive_entries: receives.capacity(),
+            receive_entries,
             padding: Reserved::ZERO,
             send_offset: sends.offset(),
             receive_offset: receives.offset(),
@@ -149,25 +170,35 @@ fn create_siw(
     respond(call, &response)?;
     Ok(Created {
         sends: WorkQueue::Siw(sends),
-        receives: WorkQueue::Siw(receives),
+        receives: if request.is_srq == 0 {
+            Receives::Own(WorkQueue::Siw(receives))
+        } else {
+            Receives::Shared(request.srq)
+        },
         caps,
     })
 }
 
 fn check(verbs: &Verbs, context: u64, request: &CreateQp) -> Result<(), Errno> {
     verbs.check_domain(context, request.pd)?;
-    if request.qp_type != QpType::RC || request.is_srq != 0 {
+    if request.qp_type != QpType::RC {
         return Err(Errno::EOPNOTSUPP);
+    }
+    let is_shared = request.is_srq != 0;
+    if is_shared && !verbs.has_shared_receive_queue(context, request.srq) {
+        return Err(Errno::EINVAL);
     }
     let has_queues = [request.send_cq, request.recv_cq].iter().all(|handle| {
         let queue = verbs.completion_queues.get(handle);
         queue.is_some_and(|queue| queue.context == context)
     });
     let Limits { sge, inline, .. } = Limits::of(verbs.format);
-    let fits = request.max_send_wr <= MAX_QP_WR
-        && request.max_recv_wr <= MAX_QP_WR
+    // rxe does not look at them if there is a shared queue (`rxe_qp_chk_cap`).
+    let receives_fit = is_shared && verbs.format == Format::Rxe
+        || request.max_recv_wr <= MAX_WR && request.max_recv_sge <= sge;
+    let fits = request.max_send_wr <= MAX_WR
+        && receives_fit
         && request.max_send_sge <= sge
-        && request.max_recv_sge <= sge
         && request.max_inline_data <= inline;
     (has_queues && fits).then_some(()).ok_or(Errno::EINVAL)
 }
