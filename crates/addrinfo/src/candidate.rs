@@ -205,7 +205,7 @@ fn ip_family(family: Family) -> Family {
 mod tests {
     use super::*;
     use crate::lookup_limit::LookupLimits;
-    use crate::names::{Host, HostQuestion, NameResolver, ServiceKind};
+    use crate::names::{Host, HostQuery, NameResolver, ServiceKind};
     use rdmacm_core::{PortSpace, QpType};
     use std::sync::Arc;
 
@@ -214,7 +214,7 @@ mod tests {
     struct Services;
 
     impl NameResolver for Services {
-        fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+        fn host(&self, _: &HostQuery<'_>) -> Result<Host, NameError> {
             Err(NameError::NoName)
         }
 

@@ -53,7 +53,7 @@ pub use kind::allowed_qp_types;
 pub use local::{LocalAddress, interface_addresses};
 #[cfg(feature = "hickory")]
 pub use names::HickoryResolver;
-pub use names::{Host, HostQuestion, NameResolver, ServiceKind, SystemResolver, parse_numeric};
+pub use names::{Host, HostQuery, NameResolver, ServiceKind, SystemResolver, parse_numeric};
 pub use route::{DevicePort, Route};
 pub use unreachable::{Reason, Step, Unreachable};
 

@@ -19,7 +19,7 @@ mod system;
 
 #[cfg(feature = "hickory")]
 pub use hickory::HickoryResolver;
-pub use name_resolver::{Host, HostQuestion, NameResolver, ServiceKind};
+pub use name_resolver::{Host, HostQuery, NameResolver, ServiceKind};
 pub use system::SystemResolver;
 
 /// The name and the service to look up.
@@ -125,13 +125,13 @@ impl NameQuery<'_> {
         if let Some(found) = self.numeric(node, port)? {
             return Ok(found);
         }
-        let question = HostQuestion {
+        let query = HostQuery {
             name: node,
             family: self.family,
             canonical_name: self.canonical_name,
             until,
         };
-        self.named(resolver.host(&question)?, port)
+        self.named(resolver.host(&query)?, port)
     }
 
     /// Parses a numeric address: strictly, then in the further forms that the C library

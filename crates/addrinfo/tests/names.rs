@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver};
+use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuery, NameError, NameResolver};
 use rdmacm_core::EventChannel;
 use rdmacm_sim::Fabric;
 
@@ -12,7 +12,7 @@ use rdmacm_sim::Fabric;
 struct Storage(Vec<SocketAddr>);
 
 impl NameResolver for Storage {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<Host, NameError> {
         Ok(Host {
             addresses: self.0.clone(),
             canonical_name: Some("storage-7.example".to_owned()),

@@ -16,16 +16,16 @@ use crate::token::Token;
 use crate::ucma::NO_ID;
 
 mod answering;
-mod gate;
 mod in_flight;
+mod in_flight_count;
 mod location;
 mod membership;
 mod query_cache;
 mod resolution_slot;
 
 use answering::Answering;
-use gate::Gate;
 pub(crate) use in_flight::InFlight;
+use in_flight_count::InFlightCount;
 use location::{CurrentLocation, Location};
 pub(crate) use membership::Membership;
 use query_cache::QueryCache;
@@ -47,7 +47,7 @@ pub(crate) struct RequestParams {
 pub(crate) struct IdState {
     handle: IdHandle,
     location: CurrentLocation,
-    gate: Gate,
+    in_flight: InFlightCount,
     /// [`NO_ID`] until the kernel has created the id.
     kernel_id: AtomicU32,
     answering: Answering,
@@ -102,7 +102,7 @@ impl IdState {
         let state = Arc::new_cyclic(|state| Self {
             handle: IdHandle::new(Weak::clone(state), port_space, qp_type),
             location: CurrentLocation::new(channel),
-            gate: Gate::default(),
+            in_flight: InFlightCount::default(),
             kernel_id: AtomicU32::new(NO_ID),
             answering: Answering::default(),
             listens: AtomicBool::new(false),
@@ -181,7 +181,7 @@ impl IdState {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !self.gate.is_closed()
+        !self.in_flight.is_closed()
     }
 
     pub(crate) fn channel(&self) -> Arc<Channel> {
@@ -267,7 +267,7 @@ impl IdState {
     pub(crate) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) -> Result<()> {
         let location = self.location.lock();
         let mut registrations = location.channel.registrations();
-        // Checked under the lock that `close` takes after it has closed the gate.
+        // Checked under the lock that `close` takes after it has closed the count of commands in flight.
         if !self.is_open() {
             return Err(Error::IdDestroyed);
         }
@@ -338,13 +338,13 @@ impl IdState {
     /// Begins a command; `None` if the owner has dropped the id.
     #[inline]
     pub(crate) fn enter(self: Arc<Self>) -> Option<InFlight> {
-        self.gate.enter().then(|| InFlight::new(self))
+        self.in_flight.begin().then(|| InFlight::new(self))
     }
 
     /// Ends a command.
     #[inline]
     fn leave(&self) {
-        if self.gate.leave() {
+        if self.in_flight.end() {
             self.destroy();
         }
     }
@@ -357,10 +357,10 @@ impl IdState {
     /// Closes the id for its owner: no event is delivered and no command begins
     /// afterwards. Destroys the id, or leaves that to the last command in flight.
     pub(crate) fn close(&self) {
-        let is_idle = self.gate.close();
+        let is_idle = self.in_flight.close();
         let channel = self.channel();
         channel.registrations().remove(self.token());
-        // A group is added under the same lock: before this, or it finds the gate closed.
+        // A group is added under the same lock: before this, or it finds the count closed.
         if self.rare.get().is_some() {
             self.unregister_everywhere(&channel);
         }

@@ -94,7 +94,7 @@ impl Error {
     /// use std::io;
     /// use rdmacm::{Cause, Error, Stage};
     ///
-    /// let error = io::Error::from(Error::new(Stage::Accept, Cause::Stopped));
+    /// let error = io::Error::from(Error::new(Stage::WaitForRequest, Cause::Stopped));
     /// assert!(Error::from_io(&error).is_some_and(Error::ends_listener));
     /// ```
     #[must_use]
@@ -109,11 +109,11 @@ impl Error {
     }
 
     /// The address that the stage is about, as far as it is known: the peer's; for
-    /// [`Listen`](Stage::Listen), [`Accept`](Stage::Accept) and a datagram socket that is being
+    /// [`Listen`](Stage::Listen), [`WaitForRequest`](Stage::WaitForRequest) and a datagram socket that is being
     /// bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) and
     /// [`LeaveMulticast`](Stage::LeaveMulticast) that of the group.
     #[must_use]
-    pub fn destination(&self) -> Option<core::CmAddr> {
+    pub fn address(&self) -> Option<core::CmAddr> {
         self.0.target.address()
     }
 

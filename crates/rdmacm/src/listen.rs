@@ -161,7 +161,7 @@ impl ListeningIds {
                     }
                 }
                 Err(core::Error::DeadlinePassed) => self.check_sockets(&attempt)?,
-                Err(error) => return Poll::Ready(Err(attempt.fail(Stage::Accept, error))),
+                Err(error) => return Poll::Ready(Err(attempt.fail(Stage::WaitForRequest, error))),
             }
         }
     }
@@ -259,7 +259,7 @@ impl ListeningIds {
             return Ok(());
         }
         let checked = self.sockets.check(now);
-        checked.map_err(|cause| attempt.fail(Stage::Accept, cause))
+        checked.map_err(|cause| attempt.fail(Stage::WaitForRequest, cause))
     }
 
     async fn next_unchecked(
@@ -271,7 +271,7 @@ impl ListeningIds {
             // It may have gone, and would be woken in the future's place.
             self.end_polling(&self.poll_slot);
             let event = wait_for(&self.event_loop, &*self.requests, until).await;
-            let event = event.map_err(|error| attempt.fail(Stage::Accept, error))?;
+            let event = event.map_err(|error| attempt.fail(Stage::WaitForRequest, error))?;
             if let Some(request) = self.handle(attempt, event)? {
                 return Ok(request);
             }
@@ -287,7 +287,7 @@ impl ListeningIds {
                     let migrated = child.migrate(self.event_loop.channel());
                     migrated
                         .and_then(|()| self.options.apply_to_request(&child))
-                        .map_err(|error| attempt.fail(Stage::Accept, error))?;
+                        .map_err(|error| attempt.fail(Stage::WaitForRequest, error))?;
                     return Ok(Some((event, child)));
                 }
                 // For all waiters, now and later.
@@ -331,7 +331,7 @@ impl ListeningIds {
         let failure = self.requests.close_reason();
         let failure = failure.and_then(|reason| reason.failure());
         let cause = failure.map_or(Cause::Stopped, Cause::Event);
-        attempt.fail(Stage::Accept, cause)
+        attempt.fail(Stage::WaitForRequest, cause)
     }
 }
 

@@ -27,9 +27,9 @@ pub enum Stage {
     /// Listening.
     Listen,
     /// Waiting for a connect request.
-    Accept,
+    WaitForRequest,
     /// Accepting a connect request and waiting until the connection is established.
-    Establish,
+    Accept,
     /// Rejecting a connect request.
     Reject,
     /// Registering memory.
@@ -67,8 +67,8 @@ impl fmt::Display for Stage {
             Self::QueuePair => "create a queue pair for",
             Self::Connect => "connect to",
             Self::Listen => "listen on",
-            Self::Accept => "wait for connections on",
-            Self::Establish => "accept",
+            Self::WaitForRequest => "wait for connections on",
+            Self::Accept => "accept",
             Self::Reject => "reject",
             Self::Register => "register memory for",
             Self::Send => "send to",

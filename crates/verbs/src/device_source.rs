@@ -18,9 +18,9 @@ pub trait DeviceSource: fmt::Debug + Send + Sync {
 
 /// The devices of this host.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemDevices;
+pub struct SystemDeviceSource;
 
-impl DeviceSource for SystemDevices {
+impl DeviceSource for SystemDeviceSource {
     fn open(&self, id: DeviceId) -> Result<Context> {
         Context::open_by_id(id)
     }

@@ -98,7 +98,7 @@ pub use completion::{
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CompletionWatch, CqOptions};
 pub use context::Context;
-pub use device_source::{DeviceSource, SystemDevices};
+pub use device_source::{DeviceSource, SystemDeviceSource};
 pub use error::{CommandError, Error, PostError, Result};
 pub use gid_table::GidEntry;
 pub use grh::Grh;

@@ -60,7 +60,7 @@ fn the_furthest_failed_attempt_gives_the_error(site: &Site) {
         let connector = Connector::new(addresses).deadline(PATIENCE);
         let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
         assert_eq!(error.stage(), Stage::Connect, "{error}");
-        assert_eq!(error.destination(), Some(site.v4(port)));
+        assert_eq!(error.address(), Some(site.v4(port)));
         assert!(error.is_rejected());
         addresses.reverse();
     }

@@ -119,7 +119,7 @@ fn a_rejection_carries_the_peers_private_data(site: &Site) {
     });
     assert_eq!(error.stage(), Stage::Connect);
     assert_eq!(error.device(), Some(site.device));
-    assert_eq!(error.destination(), Some(site.v4(port)));
+    assert_eq!(error.address(), Some(site.v4(port)));
     assert!(error.is_rejected() && !error.is_retryable());
     assert!(error.private_data().starts_with(b"not you"));
     let reason = (site.soft == Soft::Rxe).then_some(RejectReason::CONSUMER_DEFINED);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rdmacm::addrinfo::{
-    self, AddrInfo, AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver,
+    self, AddrInfo, AddrInfoResolver, Hints, Host, HostQuery, NameError, NameResolver,
 };
 use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags, PortSpace, QpType};
 use rdmacm::{Cause, CmConnection, Connector, Listener, Node, Stage};
@@ -201,7 +201,7 @@ fn a_node_resolves_asynchronously(site: &Site) {
 struct OneHost(SocketAddr);
 
 impl NameResolver for OneHost {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, question: &HostQuery<'_>) -> Result<Host, NameError> {
         match question.name {
             "the-peer" => Ok(Host::from_iter([self.0])),
             _ => Err(NameError::NoName),

@@ -206,7 +206,7 @@ fn an_accepted_peer_that_never_establishes(site: &Site) {
     let started = Instant::now();
     let error = incoming.accept_with(queue_pairs).unwrap_err();
     assert!(is_on_time(started.elapsed()), "{error}");
-    assert_eq!(error.stage(), Stage::Establish);
+    assert_eq!(error.stage(), Stage::Accept);
     assert!(matches!(error.cause(), Cause::Deadline));
 }
 

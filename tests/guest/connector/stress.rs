@@ -197,7 +197,7 @@ async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end:
         Some(Ok(connection)) => drop(connection.closed(PATIENCE).await.unwrap()),
         Some(Err(error)) => {
             // The peer gave up.
-            assert_eq!(error.stage(), Stage::Establish, "{error}");
+            assert_eq!(error.stage(), Stage::Accept, "{error}");
         }
     }
 }

@@ -111,7 +111,7 @@ fn private_data_travel_both_ways(site: &Site) {
         assert_eq!(serving.join().unwrap(), b"done");
     });
     let refused = DatagramSocket::options().reply_data(&[7; 137]).unwrap_err();
-    assert_eq!(refused.stage(), Stage::Establish);
+    assert_eq!(refused.stage(), Stage::Accept);
 }
 
 fn status(cause: &Cause) -> Option<SidrStatus> {
@@ -150,7 +150,7 @@ fn no_service_at_the_address(site: &Site) {
     let gone = bound(site).local_addr();
     let error = client.resolve(gone, PATIENCE).unwrap_err();
     assert_eq!(error.stage(), Stage::Connect);
-    assert_eq!(error.destination(), Some(gone));
+    assert_eq!(error.address(), Some(gone));
     assert_eq!(status(error.cause()), Some(SidrStatus::UNSUPPORTED));
     assert!(error.is_rejected() && error.is_retryable(), "{error}");
     assert!(!error.is_unreachable(), "{error}");
@@ -167,7 +167,7 @@ fn a_silent_peer_times_out(site: &Site) {
     let asked = client.resolve(silent.local_addr(), SECOND);
     let error = asked.unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    assert_eq!(error.destination(), Some(silent.local_addr()));
+    assert_eq!(error.address(), Some(silent.local_addr()));
 }
 
 #[case(alone, needs(Datagrams))]

@@ -48,7 +48,7 @@ fn a_former_member_receives_nothing(site: &Site) {
     join(&leaves, 2);
     leaves.leave_multicast(group(2)).unwrap();
     let error = leaves.leave_multicast(group(2)).unwrap_err();
-    assert_eq!(error.destination(), Some(group(2)), "{error}");
+    assert_eq!(error.address(), Some(group(2)), "{error}");
     assert_eq!(error.stage(), Stage::LeaveMulticast);
     assert!(error.to_string().contains("not a member"), "{error}");
     sender.send_to(b"to members", &to).unwrap();
@@ -69,7 +69,7 @@ fn a_group_is_joined_once(site: &Site) {
     let to = join(&socket, 3);
     let error = socket.join_multicast(group(3), PATIENCE).unwrap_err();
     assert_eq!(error.stage(), Stage::JoinMulticast);
-    assert_eq!(error.destination(), Some(group(3)));
+    assert_eq!(error.address(), Some(group(3)));
     assert!(error.to_string().contains("a member already"), "{error}");
     sender.send_to(b"still", &to).unwrap();
     assert_eq!(*socket.recv_from().unwrap(), *b"still");

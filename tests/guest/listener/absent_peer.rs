@@ -63,7 +63,7 @@ fn asks_in_vain(site: &Site, address: CmAddr, host: Ipv6Addr) {
             () = watch(&mut count) => unreachable!("it never ends"),
         };
         let error = accepted.unwrap_err();
-        assert_eq!(error.stage(), Stage::Establish);
+        assert_eq!(error.stage(), Stage::Accept);
         assert!(error.is_unreachable(), "{error}");
         assert!(error.elapsed() >= SLEEP, "{error}");
         // Twice or so if the thread slept.

@@ -161,7 +161,7 @@ fn goes_on(site: &Site, listener: &Listener) {
 }
 
 fn expect_closed(site: &Site, error: &Error, expected: CmAddr) {
-    assert_eq!(error.stage(), Stage::Accept);
+    assert_eq!(error.stage(), Stage::WaitForRequest);
     let Cause::ListenerSocketClosed { address, device } = error.cause() else {
         panic!("{error}");
     };

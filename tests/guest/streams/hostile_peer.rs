@@ -310,7 +310,7 @@ fn a_reader_learns_that_its_write_was_refused(site: &Site) {
 fn a_close_reports_what_was_not_acknowledged_in_time(site: &Site) {
     const GIVEN: u16 = 256;
     let with_more = |handshake: &mut Vec<u8>| handshake[2..4].copy_from_slice(&GIVEN.to_be_bytes());
-    let options = StreamOptions::new().close_deadline(PATIENCE);
+    let options = StreamOptions::new().linger(PATIENCE);
     for role in Role::BOTH {
         let (peer, stream) = role.connect(site, &options, with_more);
         let written = fill(&stream, || vec![7, 7]);

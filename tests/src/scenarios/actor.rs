@@ -8,7 +8,7 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{
     CmAddr, CmId, DeviceId, EventChannel, IdHandle, MulticastGroup, RdmaDevice, Result,
 };
-use rdmacm_verbs::{DeviceSource, QueuePair, SystemDevices};
+use rdmacm_verbs::{DeviceSource, QueuePair, SystemDeviceSource};
 
 mod answer;
 mod connections;
@@ -47,7 +47,7 @@ impl Machine for ThisMachine {
     }
 
     fn devices(&self) -> &dyn DeviceSource {
-        &SystemDevices
+        &SystemDeviceSource
     }
 }
 

@@ -16,7 +16,7 @@ use hickory_resolver::proto::{ProtoError, ProtoErrorKind};
 use hickory_resolver::{ResolveError, TokioResolver, system_conf};
 use rdmacm_core::Family;
 
-use super::name_resolver::{Host, HostQuestion, NameResolver};
+use super::name_resolver::{Host, HostQuery, NameResolver};
 use crate::error::NameError;
 
 /// Host names by [hickory-resolver](https://docs.rs/hickory-resolver), which asks
@@ -57,36 +57,36 @@ impl HickoryResolver {
     }
 
     /// On a runtime of its own.
-    fn look_up_here(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn look_up_here(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| NameError::System(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
-        runtime.block_on(by(question, self.look_up(question)))
+        runtime.block_on(by(query, self.look_up(query)))
     }
 
-    async fn look_up(&self, question: &HostQuestion<'_>) -> Result<Host, ResolveError> {
+    async fn look_up(&self, query: &HostQuery<'_>) -> Result<Host, ResolveError> {
         let provider = TokioConnectionProvider::default();
         let mut builder = TokioResolver::builder_with_config(self.config.clone(), provider);
         *builder.options_mut() = self.options.clone();
-        builder.options_mut().ip_strategy = match question.family {
+        builder.options_mut().ip_strategy = match query.family {
             Some(Family::V4) => LookupIpStrategy::Ipv4Only,
             Some(Family::V6) => LookupIpStrategy::Ipv6Only,
             _ => LookupIpStrategy::Ipv4AndIpv6,
         };
-        let found = builder.build().lookup_ip(question.name).await?;
+        let found = builder.build().lookup_ip(query.name).await?;
         Ok(host(&found))
     }
 }
 
 impl NameResolver for HickoryResolver {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
         if tokio::runtime::Handle::try_current().is_err() {
-            return self.look_up_here(question);
+            return self.look_up_here(query);
         }
         // A thread that runs tasks may not block on another runtime.
         thread::scope(|scope| {
-            let look_up = || self.look_up_here(question);
+            let look_up = || self.look_up_here(query);
             let looking_up = thread::Builder::new().spawn_scoped(scope, look_up);
             let looking_up = looking_up.map_err(|_| NameError::System(libc::EAGAIN))?;
             looking_up
@@ -98,10 +98,10 @@ impl NameResolver for HickoryResolver {
 
 /// Ends at the deadline, after which the answer is not used.
 async fn by<T>(
-    question: &HostQuestion<'_>,
+    query: &HostQuery<'_>,
     answer: impl Future<Output = Result<T, ResolveError>>,
 ) -> Result<T, NameError> {
-    let answer = match question.until {
+    let answer = match query.until {
         None => answer.await,
         Some(until) => tokio::time::timeout_at(until.into(), answer)
             .await

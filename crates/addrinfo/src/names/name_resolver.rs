@@ -17,14 +17,14 @@ use crate::error::NameError;
 ///
 /// ```
 /// use std::net::{Ipv4Addr, SocketAddr};
-/// use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver};
+/// use rdmacm_addrinfo::{AddrInfoResolver, Hints, Host, HostQuery, NameError, NameResolver};
 ///
 /// #[derive(Debug)]
 /// struct Cluster;
 ///
 /// impl NameResolver for Cluster {
-///     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
-///         let number = question.name.strip_prefix("storage-");
+///     fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
+///         let number = query.name.strip_prefix("storage-");
 ///         let number = number.and_then(|number| number.parse().ok());
 ///         let address = Ipv4Addr::new(10, 1, 0, number.ok_or(NameError::NoName)?);
 ///         Ok(Host::from_iter([SocketAddr::from((address, 0))]))
@@ -43,7 +43,7 @@ pub trait NameResolver: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why the lookup failed. An answer without addresses counts as
     /// [`NameError::NoData`].
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError>;
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError>;
 
     /// Returns the port of a service name, in host order. By default asks the system, as
     /// by `services(5)`.
@@ -58,7 +58,7 @@ pub trait NameResolver: fmt::Debug + Send + Sync {
 /// The host to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HostQuestion<'a> {
+pub struct HostQuery<'a> {
     /// The host's name, without NUL bytes.
     pub name: &'a str,
     /// The family asked for; `None` for any.

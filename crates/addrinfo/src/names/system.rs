@@ -14,7 +14,7 @@ use std::ptr;
 
 use rdmacm_core::Family;
 
-use super::name_resolver::{Host, HostQuestion, NameResolver, ServiceKind};
+use super::name_resolver::{Host, HostQuery, NameResolver, ServiceKind};
 use crate::error::NameError;
 
 /// The system's own name resolver: `getaddrinfo(3)`, and with it `hosts(5)`,
@@ -24,8 +24,8 @@ use crate::error::NameError;
 pub struct SystemResolver;
 
 impl NameResolver for SystemResolver {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
-        ask_host(question.name, question.family, question.canonical_name)
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
+        ask_host(query.name, query.family, query.canonical_name)
     }
 
     fn service(&self, name: &str, kind: ServiceKind) -> Result<u16, NameError> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rdmacm_addrinfo::{Acm, AddrInfo, Hints, Host, HostQuestion, NameError, NameResolver};
+use rdmacm_addrinfo::{Acm, AddrInfo, Hints, Host, HostQuery, NameError, NameResolver};
 use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSpace};
 use rdmacm_sim::SubnetAdmin;
 use tempfile::TempDir;
@@ -92,7 +92,7 @@ fn the_native_address_stands_in_front_and_is_reached() {
 struct Storage;
 
 impl NameResolver for Storage {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<Host, NameError> {
         Ok(Host {
             addresses: vec![([10, 1, 0, 7], 0).into()],
             canonical_name: Some("storage-7.example".to_owned()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_addrinfo::{
-    AddrInfoFlags, AddrInfoResolver, Error, Hints, Host, HostQuestion, NameError, NameResolver,
+    AddrInfoFlags, AddrInfoResolver, Error, Hints, Host, HostQuery, NameError, NameResolver,
     ResolveAddrInfo,
 };
 use rdmacm_core::{
@@ -200,7 +200,7 @@ fn a_service_is_resolved_after_a_name() {
 struct Nobody;
 
 impl NameResolver for Nobody {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<Host, NameError> {
         Err(NameError::NoName)
     }
 }
@@ -260,7 +260,7 @@ fn resolving_a_name_by_event_needs_no_command_of_the_kernel() {
 struct Panicking;
 
 impl NameResolver for Panicking {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<Host, NameError> {
         panic!("as it should");
     }
 }
@@ -288,8 +288,8 @@ fn a_resolver_that_panics_leaves_an_event_and_an_error() {
 struct OneHost;
 
 impl NameResolver for OneHost {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
-        if question.name == "storage-7" {
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
+        if query.name == "storage-7" {
             Ok(Host::from_iter([([10, 1, 0, 7], 0).into()]))
         } else {
             Err(NameError::NoName)

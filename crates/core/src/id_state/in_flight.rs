@@ -21,7 +21,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// For a command that has entered the gate.
+    /// For a command that is counted.
     #[inline]
     pub(super) fn new(state: Arc<IdState>) -> Self {
         let location = state.location.get();

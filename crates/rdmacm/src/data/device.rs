@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{DeviceId, IdHandle};
-use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
+use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDeviceSource, Token};
 
 use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
 
@@ -84,7 +84,7 @@ impl Devices {
 
 impl Default for Devices {
     fn default() -> Self {
-        Self(Arc::new(SystemDevices))
+        Self(Arc::new(SystemDeviceSource))
     }
 }
 

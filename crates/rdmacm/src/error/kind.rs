@@ -90,7 +90,7 @@ impl Error {
     pub fn ends_listener(&self) -> bool {
         match &self.0.cause {
             // It concerns a peer of the listener, or a connection.
-            _ if self.stage() != Stage::Accept => false,
+            _ if self.stage() != Stage::WaitForRequest => false,
             Cause::Stopped | Cause::Event(_) => true,
             // A wildcard address listens on other devices as well.
             Cause::ListenerSocketClosed { address, .. } => !address.is_unspecified(),

@@ -51,7 +51,7 @@ pub(crate) fn accept(
     }
 }
 
-const STAGE: Stage = Stage::Establish;
+const STAGE: Stage = Stage::Accept;
 
 /// How the request moves a queue pair to RTS.
 pub(crate) fn request_attrs(attempt: &Attempt, request: &Request) -> Result<RequestAttrs> {

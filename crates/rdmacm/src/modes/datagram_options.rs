@@ -103,10 +103,10 @@ impl DatagramOptions {
     /// Private data of replies to peers that resolve this socket: at most 136 bytes.
     ///
     /// # Errors
-    /// [`Stage::Establish`], with [`PrivateDataTooLong`](CmError::PrivateDataTooLong).
+    /// [`Stage::Accept`], with [`PrivateDataTooLong`](CmError::PrivateDataTooLong).
     pub fn reply_data(mut self, private_data: &[u8]) -> Result<Self> {
         let param = reply_param(self.config.reply, private_data);
-        self.config.reply = param.map_err(|error| Error::new(Stage::Establish, error.into()))?;
+        self.config.reply = param.map_err(|error| Error::new(Stage::Accept, error.into()))?;
         Ok(self)
     }
 

@@ -110,31 +110,31 @@ impl Incoming {
     /// to a device.
     ///
     /// # Errors
-    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    /// [`Stage::Accept`]: those of [`IdHandle::addresses`].
     #[doc(alias = "verbs")]
     pub fn device_id(&self) -> Result<Option<DeviceId>> {
         if self.request.device.is_some() {
             return Ok(self.request.device);
         }
-        known_device(&self.request.id, Stage::Establish)
+        known_device(&self.request.id, Stage::Accept)
     }
 
     /// The local address, which the peer has connected to.
     ///
     /// # Errors
-    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    /// [`Stage::Accept`]: those of [`IdHandle::addresses`].
     #[doc(alias = "rdma_get_local_addr")]
     pub fn local_addr(&self) -> Result<CmAddr> {
-        known_address(&self.request.id, Stage::Establish, IdHandle::local_addr)
+        known_address(&self.request.id, Stage::Accept, IdHandle::local_addr)
     }
 
     /// The peer's address.
     ///
     /// # Errors
-    /// [`Stage::Establish`]: those of [`IdHandle::addresses`].
+    /// [`Stage::Accept`]: those of [`IdHandle::addresses`].
     #[doc(alias = "rdma_get_peer_addr")]
     pub fn peer_addr(&self) -> Result<CmAddr> {
-        known_address(&self.request.id, Stage::Establish, IdHandle::peer_addr)
+        known_address(&self.request.id, Stage::Accept, IdHandle::peer_addr)
     }
 
     /// How long the peer may take to complete the connection, counted from accepting it;

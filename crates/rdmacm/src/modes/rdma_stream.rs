@@ -72,7 +72,7 @@ by_mode! {
         ///
         /// Dropping the stream closes it without waiting. If writes are in flight, a task of the
         /// [executor](crate::BlockingExecutor) keeps the connection until they are acknowledged,
-        /// for up to [`StreamOptions::close_deadline`]; an executor without a thread for the task
+        /// for up to [`StreamOptions::linger`]; an executor without a thread for the task
         /// drops the connection at once. If the process exits before, they are lost: call
         /// [`Node::wait_for_dropped_streams`] then, or [`close`](Self::close), which waits for the
         /// writes and reports what was lost. If the peer has already closed the stream, the task also waits until the

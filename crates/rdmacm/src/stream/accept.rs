@@ -32,7 +32,7 @@ impl AcceptSource<'_> {
             match poll(self) {
                 Poll::Ready(Ok(stream)) => return Poll::Ready(stream),
                 Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(self.ids.attempt().fail(Stage::Accept, error)));
+                    return Poll::Ready(Err(self.ids.attempt().fail(Stage::WaitForRequest, error)));
                 }
                 // Perhaps a handshake has begun, which has a deadline.
                 Poll::Pending if self.timers() != timers => {}

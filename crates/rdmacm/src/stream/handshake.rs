@@ -59,7 +59,7 @@ pub(crate) async fn accept(
     loop {
         let attempt = pending.attempt();
         let event = wait_for(&attempt.event_loop, &**pending.queue(), attempt.until).await;
-        let event = event.map_err(|error| attempt.fail(Stage::Establish, error))?;
+        let event = event.map_err(|error| attempt.fail(Stage::Accept, error))?;
         match pending.handle(event) {
             Ok(next) => pending = next,
             Err(outcome) => return outcome,
@@ -115,7 +115,7 @@ impl PendingStream {
     ) -> Result<Self> {
         let id = request.id.id();
         let peer = Handshake::from_bytes(request.event.private_data())
-            .map_err(|error| attempt.fail_on(id, Stage::Establish, Cause::Handshake(error)))?;
+            .map_err(|error| attempt.fail_on(id, Stage::Accept, Cause::Handshake(error)))?;
         let queue_pair = create(&attempt, request.id.event_loop(), id, options)?;
         queue_pair.connected(&peer);
         let param = with_handshake(&attempt, id, param, &queue_pair)?;
@@ -160,11 +160,7 @@ impl PendingStream {
                     let Acceptable {
                         attempt, request, ..
                     } = &*acceptable;
-                    return Err(Err(attempt.fail_on(
-                        request.id.id(),
-                        Stage::Establish,
-                        cause,
-                    )));
+                    return Err(Err(attempt.fail_on(request.id.id(), Stage::Accept, cause)));
                 }
             },
             Phase::Accepting(accepting) => match accepting.handle(event) {

@@ -28,9 +28,9 @@ pub(super) struct LingeringStreams(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     streams: Vec<LingeringStream>,
-    /// Whether there is a task that keeps them.
-    is_kept: bool,
-    /// Whether one was added since the last look.
+    /// Whether a task keeps them.
+    has_task: bool,
+    /// Whether one was added since the last sweep.
     has_new: bool,
     /// Who waits until there are none.
     waiters: WaiterQueue,
@@ -54,7 +54,7 @@ impl LingeringStreams {
         let mut state = all.state();
         state.streams.push(LingeringStream::new(connection));
         state.has_new = true;
-        if std::mem::replace(&mut state.is_kept, true) {
+        if std::mem::replace(&mut state.has_task, true) {
             return;
         }
         drop(state);
@@ -85,7 +85,7 @@ impl LingeringStreams {
         state.streams.append(&mut streams);
         let first = state.streams.first().map(|one| Arc::clone(&one.connection));
         if first.is_none() {
-            state.is_kept = false;
+            state.has_task = false;
             let waiters = state.all_waiters();
             drop(state);
             wake_all(waiters);
@@ -95,7 +95,7 @@ impl LingeringStreams {
 
     fn give_up(&self) {
         let mut state = self.state();
-        state.is_kept = false;
+        state.has_task = false;
         let streams = std::mem::take(&mut state.streams);
         let waiters = state.all_waiters();
         drop(state);
@@ -132,7 +132,7 @@ impl WaitSource for NoneLeft<'_> {
     type Item = ();
 
     fn take(&mut self) -> Option<()> {
-        (!self.0.state().is_kept).then_some(())
+        (!self.0.state().has_task).then_some(())
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
@@ -198,7 +198,7 @@ impl Drop for Task {
 
 impl LingeringStream {
     fn new(connection: &Arc<StreamConnection>) -> Self {
-        let deadline = connection.options().close_deadline;
+        let deadline = connection.options().linger;
         Self {
             until: deadline.until(now(connection.event_loop())),
             connection: Arc::clone(connection),

@@ -167,7 +167,7 @@ impl PendingHandshakes {
             let failed = ids.event_loop().failed_since(failures);
             accepted = failed
                 .map(|()| None)
-                .map_err(|error| ids.attempt().fail(Stage::Accept, error));
+                .map_err(|error| ids.attempt().fail(Stage::WaitForRequest, error));
         }
         let is_due = is_more || !matches!(accepted, Ok(None));
         if let Some(descriptor) = descriptor.filter(|_| is_due) {

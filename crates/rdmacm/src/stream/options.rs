@@ -44,7 +44,7 @@ pub struct StreamOptions {
     pub(super) inline: u32,
     pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
-    pub(super) close_deadline: Deadline,
+    pub(super) linger: Deadline,
     pub(super) busy_poll: BusyPollTime,
 }
 
@@ -68,7 +68,7 @@ impl StreamOptions {
             inline: 64,
             map_entries: 0,
             keep_alive: None,
-            close_deadline: CLOSE_DEADLINE.into(),
+            linger: CLOSE_DEADLINE.into(),
             busy_poll: BusyPollTime::default(),
         }
     }
@@ -167,8 +167,8 @@ impl StreamOptions {
     /// peer has closed the stream, it stays until the peer disconnects, 200 ms at most.
     #[must_use]
     #[doc(alias = "SO_LINGER")]
-    pub fn close_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
-        self.close_deadline = deadline.into();
+    pub fn linger(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.linger = deadline.into();
         self
     }
 

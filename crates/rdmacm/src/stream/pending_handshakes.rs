@@ -67,7 +67,7 @@ impl PendingHandshakes {
         let begun = PendingStream::begin(attempt, request, ConnParam::new(), options);
         let pending = match begun {
             Ok(pending) => pending,
-            Err(error) if error.stage() == Stage::Establish => return Ok(()),
+            Err(error) if error.stage() == Stage::Accept => return Ok(()),
             Err(error) => return Err(error),
         };
         let mut state = self.state();
@@ -139,7 +139,7 @@ impl PendingHandshakes {
             wake_all(wakers);
             match outcome {
                 Some(Ok(stream)) => return Ok(Some(stream)),
-                Some(Err(error)) if error.stage() != Stage::Establish => return Err(error),
+                Some(Err(error)) if error.stage() != Stage::Accept => return Err(error),
                 Some(Err(_)) | None => {}
             }
         }

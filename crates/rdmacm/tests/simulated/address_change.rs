@@ -106,7 +106,7 @@ fn while_accepting() {
             scope.spawn(|| hosts.connector(&client).connect_with(&hosts.client_pairs));
             let incoming = listener.accept(None).unwrap();
             let error = incoming.accept_with(&hosts.server_pairs).unwrap_err();
-            assert_change(error, Stage::Establish);
+            assert_change(error, Stage::Accept);
         });
         drop(listener);
         hosts.assert_server_is_clean();

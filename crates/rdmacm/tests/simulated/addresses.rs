@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::addrinfo::{
-    AddrInfo, AddrInfoResolver, Hints, Host, HostQuestion, NameError, NameResolver,
+    AddrInfo, AddrInfoResolver, Hints, Host, HostQuery, NameError, NameResolver,
 };
 use rdmacm::core::{CommandNumber, Deadline};
 use rdmacm::{CONNECTION_ATTEMPT_DELAY, RetryPolicy, Stage};
@@ -20,8 +20,8 @@ use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, assert_text, channel
 struct Storage(Vec<IpAddr>);
 
 impl NameResolver for Storage {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
-        if question.name != "storage-7" {
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
+        if query.name != "storage-7" {
             return Err(NameError::NoName);
         }
         let addresses = self.0.iter().map(|address| SocketAddr::from((*address, 0)));
@@ -155,7 +155,7 @@ fn the_error_is_of_the_attempt_that_came_furthest() {
         assert_eq!(error.stage(), Stage::Connect, "{error}");
         assert!(error.is_rejected(), "{error}");
         let other = SocketAddr::from((two.other.address().unwrap(), PORT));
-        assert_eq!(error.destination(), Some(other.into()));
+        assert_eq!(error.address(), Some(other.into()));
         two.hosts.assert_client_is_clean();
     }
 }
@@ -397,7 +397,7 @@ fn a_list_that_rdma_does_not_reach_has_the_reason() {
         let connector = Connector::new(&found).with_node(&node(&hosts.client));
         let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
         assert_eq!(error.stage(), Stage::LookUp);
-        assert_eq!(error.destination(), Some(hosts.address().into()));
+        assert_eq!(error.address(), Some(hosts.address().into()));
         assert!(error.to_string().contains(&reason), "{error}");
         assert!(error.is_timeout() && !error.is_retryable(), "{error}");
         assert_eq!(std::io::Error::from(error).kind(), ErrorKind::TimedOut);

@@ -178,7 +178,7 @@ fn queries_of_an_error_are_not_needed() {
         let error = hosts.connector(&client).connect_with(&hosts.client_pairs);
         let error = error.unwrap_err();
         assert!(error.is_rejected(), "{error}");
-        assert_eq!(error.destination(), Some(hosts.address().into()));
+        assert_eq!(error.address(), Some(hosts.address().into()));
         hosts.assert_client_is_clean();
     }
 }
@@ -222,10 +222,10 @@ fn accepting() {
                 errno => errno != ENOMEM,
             };
             if is_peers {
-                assert_eq!(error.stage(), Stage::Establish);
+                assert_eq!(error.stage(), Stage::Accept);
                 assert!(matches!(error.cause(), Cause::PeerGone), "{error}");
             } else {
-                assert_refused(&error, Stage::Establish, CommandNumber::ACCEPT, errno);
+                assert_refused(&error, Stage::Accept, CommandNumber::ACCEPT, errno);
             }
             hosts.assert_client_is_clean();
             hosts.assert_left(&hosts.server, 1, &hosts.server_pairs, 0);
@@ -249,7 +249,7 @@ fn querying_the_address_of_a_peer() {
                 hosts.server.fail_next(query, 1000, ENOMEM);
             }
             let error = incoming.peer_addr().unwrap_err();
-            assert_eq!(error.stage(), Stage::Establish);
+            assert_eq!(error.stage(), Stage::Accept);
             assert_eq!(error.raw_os_error(), Some(ENOMEM), "{error}");
         });
     }

@@ -61,7 +61,7 @@ fn an_address_that_has_no_time_left_is_not_tried() {
         let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
         assert_eq!(error.stage(), Stage::ResolveAddress);
         assert!(error.is_timeout(), "{error}");
-        assert_eq!(error.destination(), Some(addresses[0].into()));
+        assert_eq!(error.address(), Some(addresses[0].into()));
         hosts.assert_client_is_clean();
     }
 }
@@ -105,7 +105,7 @@ fn waiting_for_a_request() {
     for hosts in Hosts::each() {
         let listener = hosts.listen(&node(&hosts.server));
         let error = listener.accept(3600 * SECOND).unwrap_err();
-        assert_deadline(&error, Stage::Accept, 3600 * SECOND);
+        assert_deadline(&error, Stage::WaitForRequest, 3600 * SECOND);
         assert!(!error.ends_listener());
         drop(listener);
         hosts.assert_server_is_clean();
@@ -126,7 +126,7 @@ fn accepting() {
         hosts.client.set_responding(false);
         let accepted = incoming.deadline(2 * SECOND);
         let error = accepted.accept_with(&hosts.server_pairs).unwrap_err();
-        assert_deadline(&error, Stage::Establish, 2 * SECOND);
+        assert_deadline(&error, Stage::Accept, 2 * SECOND);
         let error = connecting.join().unwrap();
         assert!(error.is_timeout(), "{error}");
     });
@@ -149,7 +149,7 @@ fn disconnecting() {
         } else {
             let error = closed.unwrap_err();
             assert_deadline(&error, Stage::Close, 2 * SECOND);
-            assert_eq!(error.destination(), Some(hosts.address().into()));
+            assert_eq!(error.address(), Some(hosts.address().into()));
         }
         drop(connection);
         hosts.assert_client_is_clean();

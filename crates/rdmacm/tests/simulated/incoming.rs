@@ -18,7 +18,7 @@ fn a_stop_handle_wakes_all_waiters() {
             stop.stop();
             for error in waiting.map(|waiting| waiting.join().unwrap()) {
                 assert!(error.is_stopped() && error.ends_listener(), "{error}");
-                assert_eq!(error.stage(), Stage::Accept);
+                assert_eq!(error.stage(), Stage::WaitForRequest);
             }
         });
         assert_eq!(listener.incoming().count(), 0);
@@ -83,7 +83,7 @@ fn a_failed_read_does_not_end_a_listener() {
                 });
                 let error = incoming.next().unwrap().unwrap_err();
                 assert!(!error.ends_listener(), "{error}");
-                assert_eq!(error.stage(), Stage::Accept);
+                assert_eq!(error.stage(), Stage::WaitForRequest);
                 assert_eq!(error.raw_os_error(), Some(errno));
                 let request = incoming.next().unwrap().unwrap();
                 let accepted = request.accept_with(&hosts.server_pairs).unwrap();
@@ -133,7 +133,7 @@ fn a_peer_whose_host_does_not_answer_is_unreachable() {
         let request = listener.accept(None).unwrap();
         hosts.client.set_link_up("rxe0", false);
         let error = request.accept_with(&hosts.server_pairs).unwrap_err();
-        assert_eq!(error.stage(), Stage::Establish);
+        assert_eq!(error.stage(), Stage::Accept);
         assert!(error.is_unreachable(), "{error}");
         assert!(!error.ends_listener(), "{error}");
         assert!(error.elapsed() <= 4 * SECOND, "{error}");

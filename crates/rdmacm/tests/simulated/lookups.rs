@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel as pipe};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rdmacm::addrinfo::{self, AddrInfoResolver, HostQuestion, NameError, NameResolver};
+use rdmacm::addrinfo::{self, AddrInfoResolver, HostQuery, NameError, NameResolver};
 use rdmacm::core::{CommandNumber, Deadline};
 use rdmacm::{Cause, Connector, Listener, Node, RetryPolicy, Stage};
 use rdmacm_sim::Host;
@@ -24,7 +24,7 @@ pub(crate) struct HeldLookup {
 struct SilentResolver(Mutex<Receiver<()>>);
 
 impl NameResolver for SilentResolver {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<addrinfo::Host, NameError> {
         let ended = self.0.lock().unwrap().recv();
         ended.unwrap_err();
         Err(NameError::NoName)
@@ -86,7 +86,7 @@ fn a_failure_of_the_node_ends_a_lookup() {
 struct BrokenResolver;
 
 impl NameResolver for BrokenResolver {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<addrinfo::Host, NameError> {
         panic!("on purpose");
     }
 }
@@ -122,7 +122,7 @@ struct Lookups {
 }
 
 impl NameResolver for BusyResolver {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<addrinfo::Host, NameError> {
         let Lookups { running, most } = &*self.lookups;
         let now = running.fetch_add(1, Ordering::Relaxed) + 1;
         most.fetch_max(now, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Answers {
 }
 
 impl NameResolver for Answers {
-    fn host(&self, _: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+    fn host(&self, _: &HostQuery<'_>) -> Result<addrinfo::Host, NameError> {
         let mut answers = self.0.lock().unwrap();
         let answer = match answers.as_slice() {
             [last] => *last,
@@ -230,10 +230,10 @@ struct OneAnswer {
 }
 
 impl NameResolver for OneAnswer {
-    fn host(&self, question: &HostQuestion<'_>) -> Result<addrinfo::Host, NameError> {
+    fn host(&self, query: &HostQuery<'_>) -> Result<addrinfo::Host, NameError> {
         match self.answer.lock().unwrap().take() {
             Some(ip) => Ok([SocketAddr::from((ip, 0))].into_iter().collect()),
-            None => self.silent.host(question),
+            None => self.silent.host(query),
         }
     }
 }

@@ -78,7 +78,7 @@ fn a_client_that_gives_up_rejects_the_server() {
         incoming.join().unwrap()
     });
     let error = incoming.accept_with(&hosts.server_pairs).unwrap_err();
-    assert_eq!(error.stage(), Stage::Establish);
+    assert_eq!(error.stage(), Stage::Accept);
     hosts.assert_client_is_clean();
     drop(listener);
     hosts.assert_server_is_clean();

@@ -103,7 +103,7 @@ fn small() -> StreamOptions {
     let options = StreamOptions::new().receive_buffer(1000).send_buffer(700);
     let options = options.receives(8).sends(6).map_entries(1);
     // Of the machine's clock, for tasks.
-    options.close_deadline(Duration::from_millis(20))
+    options.linger(Duration::from_millis(20))
 }
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -114,7 +114,7 @@ fn bytes(length: usize) -> Vec<u8> {
 #[test]
 fn a_node_waits_until_the_bytes_of_a_dropped_stream_have_arrived() {
     for hosts in Hosts::each() {
-        let (client, mut server) = hosts.connect_with(small().close_deadline(60 * SECOND));
+        let (client, mut server) = hosts.connect_with(small().linger(60 * SECOND));
         hosts.fabric.set_delay(SECOND);
         (&client).write_all(b"last words").unwrap();
         drop(client);

@@ -188,7 +188,7 @@ fn a_runtime_that_has_ended_ends_the_waits_of_another() {
         let later = second.block_on(listener.accept(SECOND)).unwrap_err();
         for error in [waiting, later] {
             assert_eq!(error.raw_os_error(), Some(libc::ECANCELED), "{error}");
-            assert_eq!(error.stage(), Stage::Accept);
+            assert_eq!(error.stage(), Stage::WaitForRequest);
             assert!(error.ends_listener(), "{error}");
         }
     }

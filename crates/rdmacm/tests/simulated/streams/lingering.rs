@@ -66,7 +66,7 @@ impl BlockingExecutor for Queue {
 async fn written(
     tasks: &Tasks,
     executor: Arc<dyn BlockingExecutor>,
-    close_deadline: Duration,
+    linger: Duration,
 ) -> (Node, [Vec<RdmaStream>; 2]) {
     let options = Node::options()
         .channel(channel(&tasks.client))
@@ -78,7 +78,7 @@ async fn written(
     let (mut streams, mut peers) = (Vec::new(), Vec::new());
     for _ in 0..STREAMS {
         let connector = Connector::new((tasks.server.address().unwrap(), PORT)).with_node(&node);
-        let connected = connector.connect_stream(small().close_deadline(close_deadline));
+        let connected = connector.connect_stream(small().linger(linger));
         let (connected, accepted) = tokio::join!(connected, tasks.listener.accept());
         streams.push(connected.unwrap());
         peers.push(accepted.unwrap().0);
