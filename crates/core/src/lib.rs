@@ -7,8 +7,10 @@
 //! takes a [`Deadline`]. This crate is for event loops and for authors of RDMA stacks;
 //! applications use the crate `rdmacm`.
 //!
-//! * Dropping a [`CmId`] destroys the id and waits for nothing. Events are owned values:
-//!   they hold an [`IdHandle`], which keeps nothing alive, and need no acknowledgement.
+//! * Dropping a [`CmId`] destroys the id. This does not wait for readers of events, but the kernel
+//!   takes up to 10 s to destroy an iWARP id during its MPA handshake, and up to 2 s to destroy one
+//!   that queries the subnet administrator. Events are owned values: they hold an [`IdHandle`],
+//!   which keeps nothing alive, and need no acknowledgement.
 //! * Every error names the operation, the kernel's command, the error number and, if it is
 //!   known, the likely cause.
 //! * Addresses, GIDs and path records are queried when the caller reads them, and cached

@@ -12,18 +12,19 @@
 //! that wait for them.
 //!
 //! # Cancellation
-//! A future may be dropped at any time, in a `select!` for example:
+//! A future may be dropped at any time, in a `select!` for example. Which methods are cancel safe,
+//! so that a loop may drop their future and call them again:
 //!
-//! | future of | if it is dropped before it is ready |
-//! |---|---|
-//! | `accept` of a listener, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | nothing is lost: the next call gets what comes |
-//! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | nothing was sent, written or mapped |
-//! | `start_send`, `start_read`, `start_write` | nothing was posted, and the memory is freed |
-//! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | the request may be carried out; its memory stays with the queue pair until the device is done with it |
-//! | `flush`, `closed`, `readable`, `writable`, `drive` | nothing happens |
-//! | `connect`, `resolve`, `accept` and others that make a connection of what they take | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
-//! | `close` of a connection | the connection may be disconnected already |
-//! | `close` of a stream | the stream is closed as if it was dropped |
+//! | future of | cancel safe | if it is dropped before it is ready |
+//! |---|---|---|
+//! | `accept` of a listener, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | yes | nothing is lost: the next call gets what comes |
+//! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | yes | nothing was sent, written or mapped |
+//! | `start_send`, `start_read`, `start_write` | no: the memory is freed | nothing was posted |
+//! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | no | the request may be carried out; its memory stays with the queue pair until the device is done with it |
+//! | `flush`, `closed`, `readable`, `writable`, `drive` | yes | nothing happens |
+//! | `connect`, `resolve`, `accept` and others that make a connection of what they take | no | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
+//! | `close` of a connection | no | the connection may be disconnected already |
+//! | `close` of a stream | no | the stream is closed as if it was dropped |
 //!
 //! # Sharing a node
 //! Do not keep a future that you neither poll nor drop: it may block other futures of its node,

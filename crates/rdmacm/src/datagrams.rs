@@ -1,7 +1,9 @@
 //! Unreliable datagrams: addresses, datagrams and multicast groups.
 //!
-//! [`DatagramSocket`](crate::DatagramSocket) is to RDMA what `UdpSocket` is to UDP: [bind]
-//! it, [send to] an address, [receive from] any sender, [join] a group. What differs:
+//! A [`DatagramSocket`](crate::DatagramSocket) is an unreliable datagram (UD) queue pair. Its peers
+//! are queue pairs, each with the GID of its port, its number and its queue key. [Bind][bind] the
+//! socket, [send to] an address, [receive from] any sender, [join] a group. For peers that are IP
+//! addresses and ports, as those of a `UdpSocket`, use [`RdmaDatagram`](crate::RdmaDatagram).
 //!
 //! * A socket is of one device, so it is bound to an address of the device, or opened
 //!   [for a peer](crate::DatagramSocket::connect).
@@ -10,7 +12,7 @@
 //!   [group](crate::DatagramSocket::join_multicast) has one, and
 //!   [resolving](crate::DatagramSocket::resolve) a peer's IP address and port returns the
 //!   peer's. The connection manager calls that connecting a datagram id (SIDR).
-//! * A datagram is no longer than the path's MTU
+//! * A datagram is no longer than the MTU of the socket's port
 //!   ([`max_datagram`](crate::DatagramSocket::max_datagram)). A datagram without a receive
 //!   request at the receiver is lost without a notice.
 //!

@@ -10,12 +10,22 @@
 //! [`addrinfo`] resolves names to RDMA addresses, by the system's name resolver or one in pure Rust
 //! (feature `hickory`).
 //!
-//! With the feature `verbs`, which is on by default, `Connection` sends and receives messages on
-//! soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream like a TCP
-//! stream; its peer may be a program that uses librdmacm's rsockets. `Endpoint` is a queue pair
-//! that the caller posts to. `DatagramSocket` sends and receives unreliable datagrams, to and from
-//! peers and multicast groups. `RdmaDatagram` sends and receives them between IP addresses and
-//! ports, like a UDP socket.
+//! The feature `verbs`, which is on by default, adds the types that carry data on soft devices:
+//! RoCE (rxe) and iWARP (siw).
+//!
+#![cfg_attr(
+    feature = "verbs",
+    doc = "
+| type | carries | runs on | its peer | flow control |
+|---|---|---|---|---|
+| [`Connection`] | messages, one-sided reads and writes | rxe, siw | any program that sends messages on a connected queue pair | the program: see [`MessageOptions`] |
+| [`RdmaStream`], [`RdmaListener`] | bytes, as `TcpStream` | rxe, siw | the same types, any program that uses rsockets | the library |
+| [`Endpoint`] | the work requests that you post to its queue pair | rxe, siw | any connected queue pair | the program |
+| [`CmConnection`] | what you post to a queue pair of any verbs library | any device, InfiniBand too | any connected queue pair | the program |
+| [`DatagramSocket`] | datagrams of an unreliable datagram (UD) queue pair, to peers and multicast groups | rxe | any UD queue pair | none |
+| [`RdmaDatagram`] | datagrams between IP addresses and ports, as `UdpSocket` | rxe | an `RdmaDatagram` | none |
+"
+)]
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]
@@ -189,6 +199,7 @@ mod documents {
     #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../docs/how-to/shut-down.md")]
     struct ShutDown;
+    #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../docs/streams.md")]
     struct Streams;
     #[doc = include_str!("../../../docs/how-to/test-without-a-device.md")]
