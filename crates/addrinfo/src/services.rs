@@ -99,7 +99,10 @@ impl Drop for Queries<'_> {
     /// thread, or if there are many, they are destroyed here.
     fn drop(&mut self) {
         self.all.retain(ServiceQuery::is_active);
-        let Some(permit) = self.limits.try_task().filter(|_| !self.all.is_empty()) else {
+        if self.all.is_empty() {
+            return;
+        }
+        let Some(permit) = self.limits.try_task() else {
             return;
         };
         let all = std::mem::take(&mut self.all);

@@ -12,8 +12,8 @@
 //! that wait for them.
 //!
 //! # Cancellation
-//! A future may be dropped at any time, in a `select!` for example. Which methods are cancel safe,
-//! so that a loop may drop their future and call them again:
+//! A future may be dropped at any time, in a `select!` for example. A method is cancel safe, in
+//! tokio's sense, if a loop may drop its future and call the method again without loss:
 //!
 //! | future of | cancel safe | if it is dropped before it is ready |
 //! |---|---|---|
@@ -21,6 +21,7 @@
 //! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | yes | nothing was sent, written or mapped |
 //! | `start_send`, `start_read`, `start_write` | no: the memory is freed | nothing was posted |
 //! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | no | the request may be carried out; its memory stays with the queue pair until the device is done with it |
+//! | `write_all_at`, and methods of extension traits that read or write several times, such as `read_exact` and `write_all` | no | some of the bytes may have been read or written |
 //! | `flush`, `closed`, `readable`, `writable`, `drive` | yes | nothing happens |
 //! | `connect`, `resolve`, `accept` and others that make a connection of what they take | no | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
 //! | `close` of a connection | no | the connection may be disconnected already |

@@ -40,6 +40,7 @@ mod timers;
 mod wait;
 mod waiter_queue;
 mod wake_all;
+mod waker_fn;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
@@ -56,6 +57,7 @@ pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 pub(crate) use waiter_queue::new_waker;
 pub(crate) use waiter_queue::{NextWaiters, WaiterKind, WaiterQueue};
 pub(crate) use wake_all::{wake_all, wake_and_then};
+pub(crate) use waker_fn::waker_fn;
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;

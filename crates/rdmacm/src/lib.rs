@@ -192,6 +192,10 @@ mod documents {
     struct Datagrams;
     #[doc = include_str!("../../../docs/how-to/event-loop.md")]
     struct EventLoop;
+    #[doc = include_str!("../../../docs/how-to/handle-errors.md")]
+    struct HandleErrors;
+    #[doc = include_str!("../../../docs/how-to/queue-pairs.md")]
+    struct QueuePairs;
     #[doc = include_str!("../../../docs/how-to/serve-many-clients.md")]
     struct ServeManyClients;
     #[doc = include_str!("../../../docs/how-to/share-memory.md")]
@@ -202,6 +206,8 @@ mod documents {
     #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../docs/streams.md")]
     struct Streams;
+    #[doc = include_str!("../../../docs/how-to/talk-to-c-programs.md")]
+    struct TalkToCPrograms;
     #[doc = include_str!("../../../docs/how-to/test-without-a-device.md")]
     struct TestWithoutADevice;
     #[doc = include_str!("../../../docs/how-to/timeouts-and-retries.md")]

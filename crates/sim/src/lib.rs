@@ -43,8 +43,9 @@
 //!   services ([`SubnetAdmin`]).
 //! - Connections exchange the messages of their transport, with the kernel's retransmissions. On
 //!   iWARP, `CONNECT` blocks for the TCP handshake; disconnecting and destroying an id block while
-//!   the answer to the handshake is awaited. While `CONNECT` blocks, other commands on the id are executed at once; the
-//!   kernel would make them wait.
+//!   the answer to the handshake is awaited. Destroying an id also blocks while it queries the subnet
+//!   administrator for a service. While `CONNECT` blocks, other commands on the id are executed at
+//!   once; the kernel would make them wait.
 //! - A connection over RoCE or InfiniBand takes any number as that of its queue pair. Live
 //!   connections of a host to the same peer need different numbers: one that is used again
 //!   is a stale connection. A connection over iWARP needs a queue pair of the device that

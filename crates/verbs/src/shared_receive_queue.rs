@@ -21,8 +21,8 @@ use crate::work_queue::SharedReceiveRing;
 /// destroyed, [`QueuePair::destroy`](crate::QueuePair::destroy) returns its memory. A request that
 /// a queue pair was receiving into when it was destroyed is returned only when the shared queue is
 /// destroyed: on rxe of Linux 7.3, each peer that is lost amid a message of several packets takes one
-/// place of the queue until then. After the context was closed, the first of several completion queues
-/// that is polled reports all requests as failed that it has not completed itself.
+/// place of the queue until then. After the context was closed, each of several completion queues may
+/// report requests as failed that queue pairs of the others had completed.
 ///
 /// rxe of Linux 7.3 reports that a queue pair in the error state consumes no more requests, as
 /// [`QP_LAST_WQE_REACHED`](crate::AsyncEventKind::QP_LAST_WQE_REACHED); rxe of Linux 6.1 and

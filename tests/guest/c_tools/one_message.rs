@@ -1,7 +1,7 @@
 //! `rdma_client` and `rdma_server`, which exchange one message, and `rdma_xclient` and
 //! `rdma_xserver`, of which only the client sends.
 
-use rdmacm::{CmConnection, Connector, Listener};
+use rdmacm::{CmConnection, Connection, Connector, Incoming, Listener, Message};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port, post_message, receive, send};
 use rdmacm_verbs::QueuePair;
@@ -25,6 +25,23 @@ fn connect(site: &Site, port: u16) -> CmConnection<QueuePair> {
     connector.connect_with(make).unwrap()
 }
 
+/// The request of a tool's client. On iWARP its first message is lost until it is accepted.
+fn request(
+    site: &Site,
+    listener: &Listener,
+    tool: &str,
+    more: &[&str],
+) -> (Option<LostPackets>, Incoming, Tool) {
+    let (address, port) = (
+        site.v4.to_string(),
+        listener.local_addr().port().to_string(),
+    );
+    let arguments = ["-s", &address, "-p", &port];
+    let until_accepted = LostPackets::first_messages(site, &port);
+    let client = Tool::start(tool, &[&arguments, more].concat());
+    (until_accepted, listener.accept(PATIENCE).unwrap(), client)
+}
+
 /// A tool's client that is connected to this side.
 fn accept(
     site: &Site,
@@ -32,14 +49,7 @@ fn accept(
     tool: &str,
     more: &[&str],
 ) -> (CmConnection<QueuePair>, Tool) {
-    let (address, port) = (
-        site.v4.to_string(),
-        listener.local_addr().port().to_string(),
-    );
-    let arguments = ["-s", &address, "-p", &port];
-    let _until_accepted = LostPackets::first_messages(site, &port);
-    let client = Tool::start(tool, &[&arguments, more].concat());
-    let incoming = listener.accept(PATIENCE).unwrap();
+    let (_until_accepted, incoming, client) = request(site, listener, tool, more);
     let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
     (incoming.accept_with(make).unwrap(), client)
 }
@@ -73,6 +83,48 @@ fn its_client_is_answered(site: &Site) {
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     post_message(connection.queue_pair(), b"sixteen bytes of");
     disconnect(&connection);
+    let ended = client.finish();
+    ended.assert_success();
+    ended.assert_printed_all(&["rdma_client: start", "rdma_client: end 0"]);
+}
+
+/// What a connection receives before its peer disconnects.
+fn last_message(connection: &Connection) -> Message {
+    let message = connection.receive().unwrap().unwrap();
+    assert_eq!(message.len(), SIZE);
+    message
+}
+
+#[case(needs(OneMessageTools))]
+fn its_server_answers_a_connection(site: &Site) {
+    let port = free_port();
+    let (address, service) = (site.v4.to_string(), port.to_string());
+    let server = Tool::start("rdma_server", &["-s", &address, "-p", &service]);
+    wait_until_it_listens(&server, &format!("{address}:{port}"));
+    hold_back_first_messages(site, &service);
+    let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
+    let connection = connector.connect().unwrap();
+    connection.set_deadline(PATIENCE);
+    connection.send(b"sixteen bytes of").unwrap();
+    last_message(&connection);
+    assert!(connection.receive().unwrap().is_none());
+    connection.close(PATIENCE).unwrap();
+    let ended = server.finish();
+    ended.assert_success();
+    ended.assert_printed_all(&["rdma_server: start", "rdma_server: end 0"]);
+}
+
+#[case(needs(OneMessageTools))]
+fn its_client_is_answered_by_a_connection(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let (until_accepted, incoming, client) = request(site, &listener, "rdma_client", &[]);
+    let connection = incoming.accept().unwrap();
+    drop(until_accepted);
+    connection.set_deadline(PATIENCE);
+    let message = last_message(&connection);
+    connection.send(&message).unwrap();
+    assert!(connection.receive().unwrap().is_none());
+    connection.close(PATIENCE).unwrap();
     let ended = client.finish();
     ended.assert_success();
     ended.assert_printed_all(&["rdma_client: start", "rdma_client: end 0"]);

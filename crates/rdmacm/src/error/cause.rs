@@ -27,7 +27,7 @@ pub enum Cause {
     /// of running it.
     #[error("the blocking executor has dropped the command")]
     CommandDropped,
-    /// The peer gave up before the connection was established.
+    /// The peer gave up before the connection was established, or has ended it since.
     #[error("the peer is gone")]
     PeerGone,
     /// The deadline passed. Connecting and accepting were cancelled; a transfer that was posted

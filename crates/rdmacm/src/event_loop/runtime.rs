@@ -1,16 +1,17 @@
 //! An asynchronous runtime that runs the event loop.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Weak;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use super::{EventLoop, MAX_EVENTS};
+use super::{EventLoop, MAX_EVENTS, waker_fn};
 use crate::runtime::Reactor;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
-/// What a runtime watches for an event loop, with the event loop's own waker: it does not
-/// matter which task polled last.
+/// What a runtime watches for an event loop, with the event loop's own waker, which wakes a task
+/// when the runtime has found something to do: it does not matter which task polled last.
 pub(super) struct RuntimeRegistration {
     reactor: Box<dyn Reactor>,
     waker: Waker,
@@ -22,29 +23,18 @@ impl RuntimeRegistration {
     pub(super) fn new(reactor: Box<dyn Reactor>, event_loop: Weak<EventLoop>) -> Self {
         Self {
             reactor,
-            waker: Arc::new(LoopWaker(event_loop)).into(),
+            waker: waker_fn(move || {
+                if let Some(event_loop) = event_loop.upgrade() {
+                    event_loop.due.store(true, Ordering::Release);
+                    event_loop.wake_runner();
+                }
+            }),
             alarm: Mutex::default(),
         }
     }
 
     fn alarm(&self) -> MutexGuard<'_, Option<Instant>> {
         self.alarm.lock()
-    }
-}
-
-/// Wakes a task when the runtime has found something to do.
-struct LoopWaker(Weak<EventLoop>);
-
-impl Wake for LoopWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(event_loop) = self.0.upgrade() {
-            event_loop.due.store(true, Ordering::Release);
-            event_loop.wake_runner();
-        }
     }
 }
 
@@ -86,7 +76,13 @@ impl Drop for DrainGuard<'_> {
         let drain = std::mem::take(&mut self.event_loop.state().drain);
         if drain == DrainState::Requested || !self.is_done {
             self.event_loop.due.store(true, Ordering::Release);
-            self.event_loop.wake_runner();
+            if self.is_done {
+                self.event_loop.wake_runner();
+            } else {
+                // After a panic, which may be that of the same waker: a second one would abort the
+                // process.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.event_loop.wake_runner()));
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use std::task::{Context, Poll, Wake};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -27,7 +27,7 @@ use crate::close_reason::CloseReason;
 use crate::connection::Established;
 use crate::data::{CompletionHandler as _, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{EventLoop, PollSlot};
+use crate::event_loop::{EventLoop, PollSlot, waker_fn};
 use crate::stage::Stage;
 
 /// An established connection, and the queue pair that carries its bytes.
@@ -45,21 +45,6 @@ pub(crate) struct StreamConnection {
     pub(super) readiness: OnceLock<Arc<Readiness>>,
 }
 
-/// Wakes all waiters of a stream.
-struct WakeAll(Weak<StreamQueuePair>);
-
-impl Wake for WakeAll {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(queue_pair) = self.0.upgrade() {
-            queue_pair.wake_all();
-        }
-    }
-}
-
 impl StreamConnection {
     /// A stream of the side that has connected, or accepted.
     pub(super) fn new(
@@ -68,8 +53,12 @@ impl StreamConnection {
         has_connected: bool,
     ) -> Self {
         let queue = established.id.queue();
-        let waker = Arc::new(WakeAll(Arc::downgrade(&queue_pair)));
-        queue.wake_connection(waker.into());
+        let weak = Arc::downgrade(&queue_pair);
+        queue.wake_connection(waker_fn(move || {
+            if let Some(queue_pair) = weak.upgrade() {
+                queue_pair.wake_all();
+            }
+        }));
         if has_connected && queue_pair.is_iwarp() {
             let now = established.id.event_loop().now();
             queue_pair.status().keep_alive.wake_up_peer(now);

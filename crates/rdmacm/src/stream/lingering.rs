@@ -88,7 +88,9 @@ impl LingeringStreams {
             state.has_task = false;
             let waiters = state.all_waiters();
             drop(state);
-            wake_all(waiters);
+            // A panic would end this task as if its executor dropped it, and give up what was added
+            // meanwhile.
+            let _ = catch_unwind(AssertUnwindSafe(|| wake_all(waiters)));
         }
         Some((first?, is_changed))
     }

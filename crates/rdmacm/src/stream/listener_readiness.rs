@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
 use parking_lot::Mutex;
 
@@ -13,7 +13,7 @@ use super::handle::StreamHandle;
 use super::options::StreamOptions;
 use super::pending_handshakes::PendingHandshakes;
 use crate::error::Result;
-use crate::event_loop::EventLoop;
+use crate::event_loop::{EventLoop, waker_fn};
 use crate::listen::ListeningIds;
 use crate::stage::Stage;
 
@@ -34,41 +34,28 @@ pub(super) struct ListenerReadiness {
 /// keep the waker.
 ///
 /// Not in a forked child, which shares the descriptor with its parent.
-#[derive(Debug)]
-struct DescriptorWaker {
-    descriptor: Weak<Descriptor>,
-    event_loop: Weak<EventLoop>,
-}
-
-impl Wake for DescriptorWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let event_loop = self.event_loop.upgrade();
+fn descriptor_waker(descriptor: Weak<Descriptor>, event_loop: Weak<EventLoop>) -> Waker {
+    waker_fn(move || {
+        let event_loop = event_loop.upgrade();
         if event_loop.is_some_and(|event_loop| event_loop.is_in_child()) {
             return;
         }
-        if let Some(descriptor) = self.descriptor.upgrade() {
+        if let Some(descriptor) = descriptor.upgrade() {
             descriptor.set_ready();
         }
-    }
+    })
 }
 
 impl ListenerReadiness {
     fn new(event_loop: &Arc<EventLoop>) -> io::Result<Self> {
         let descriptor = Arc::new(Descriptor::new([event_loop.readiness()])?);
-        let waker = Arc::new(DescriptorWaker {
-            descriptor: Arc::downgrade(&descriptor),
-            event_loop: Arc::downgrade(event_loop),
-        });
+        let waker = descriptor_waker(Arc::downgrade(&descriptor), Arc::downgrade(event_loop));
         Ok(Self {
             is_nonblocking: AtomicBool::new(false),
             switching: Mutex::default(),
             descriptor,
             key: AtomicU64::new(event_loop.new_key()),
-            waker: Waker::from(waker),
+            waker,
         })
     }
 

@@ -12,7 +12,7 @@ use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
 use super::status::Wakers;
 use crate::data::{CompletionHandler, CqKind, OpenDevice};
-use crate::event_loop::{EventLoop, wake_and_then};
+use crate::event_loop::{EventLoop, wake_all, wake_and_then};
 
 /// How many completions are taken at once.
 const MAX_COMPLETIONS: u32 = 16;
@@ -271,12 +271,17 @@ impl SharedReceives {
 
     fn wake_all(&self) {
         let message_queues: Vec<_> = self.message_queues.lock().values().cloned().collect();
-        let mut wakers = Wakers::default();
-        let streams = message_queues.iter();
-        for stream in streams.filter_map(|queue| queue.stream.upgrade()) {
+        let streams = message_queues
+            .iter()
+            .filter_map(|queue| queue.stream.upgrade());
+        // Those of each stream by themselves: collecting them compares each with the others.
+        let of_each = streams.map(|stream| {
+            let mut wakers = Wakers::default();
             stream.status().wake_all(&mut wakers);
-        }
-        wakers.wake();
+            wakers
+        });
+        let wakers: Vec<_> = of_each.collect();
+        wake_all(wakers.into_iter().flat_map(Wakers::into_each));
     }
 }
 

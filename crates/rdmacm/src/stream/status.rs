@@ -209,6 +209,10 @@ impl Wakers {
 
     #[cold]
     fn wake_each(self) {
-        wake_all(self.first.into_iter().chain(self.more));
+        wake_all(self.into_each());
+    }
+
+    pub(super) fn into_each(self) -> impl Iterator<Item = Waker> {
+        self.first.into_iter().chain(self.more)
     }
 }

@@ -74,7 +74,7 @@ impl CompletionError {
                 "the peer did not acknowledge it: the peer or the network is down"
             }
             WcStatus::RNR_RETRY_EXC_ERR => "the peer had no receive request posted in time",
-            WcStatus::FATAL_ERR => "the device is gone",
+            WcStatus::FATAL_ERR => "the device is gone, or its context is closed",
             _ => return None,
         })
     }
@@ -125,7 +125,7 @@ mod tests {
             (WcStatus::REM_OP_ERR, "could not do it"),
             (WcStatus::RETRY_EXC_ERR, "did not acknowledge"),
             (WcStatus::RNR_RETRY_EXC_ERR, "no receive request posted"),
-            (WcStatus::FATAL_ERR, "the device is gone"),
+            (WcStatus::FATAL_ERR, "its context is closed"),
         ] {
             let text = failure(status, 0).to_string();
             assert!(text.contains(words), "{text}");

@@ -129,7 +129,9 @@ impl WorkQueues {
 
     /// Sets memory aside for a queue pair of this number.
     pub(super) fn set_aside(&mut self, token: u32, number: u32, memory: Vec<(WorkId, SgList)>) {
-        if let Some(shared) = self.shared(token) {
+        let shared = self.shared(token);
+        // A queue pair that is reset often does not add to the list each time.
+        if let Some(shared) = shared.filter(|_| !memory.is_empty()) {
             shared.set_aside.push((number, memory));
         }
     }

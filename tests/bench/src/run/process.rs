@@ -56,7 +56,7 @@ fn run_within(
         ensure!(status.success(), "{status}: {}", text(errors).trim());
         return Ok(took);
     }
-    kill(&mut process);
+    kill(&mut process, patience)?;
     ended?;
     // Its output ends with the last process that has it.
     let rest = printed.recv_timeout(patience);
@@ -66,6 +66,10 @@ fn run_within(
     bail!("nothing more after {seconds} s{left} {}", errors.trim());
 }
 
+/// How soon a process ends that prints no more, mostly. The time that it takes is measured, so
+/// nothing sleeps meanwhile.
+const PROMPT: Duration = Duration::from_millis(20);
+
 /// Waits for the end of a process that prints no more; `None` if it does not end.
 fn wait(process: &mut Child, patience: Duration) -> anyhow::Result<Option<ExitStatus>> {
     let began = Instant::now();
@@ -74,18 +78,24 @@ fn wait(process: &mut Child, patience: Duration) -> anyhow::Result<Option<ExitSt
         if status.is_some() || began.elapsed() >= patience {
             return Ok(status);
         }
-        thread::sleep(Duration::from_micros(100));
+        if began.elapsed() < PROMPT {
+            thread::yield_now();
+        } else {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
-/// Kills a process and what it has started.
-fn kill(process: &mut Child) {
+/// Kills a process and what it has started. The kernel may not end it: a call that does not return
+/// holds it.
+fn kill(process: &mut Child, patience: Duration) -> anyhow::Result<()> {
     let group = i32::try_from(process.id()).map(Pid::from_raw);
     let killed = group.map(|group| killpg(group, Signal::SIGKILL));
     // Otherwise it has ended.
     if let Ok(Ok(())) = killed {
-        let _ = process.wait();
+        wait(process, patience)?;
     }
+    Ok(())
 }
 
 /// What was written to a file.

@@ -1,31 +1,16 @@
 //! Notifications of completions, and who waits for them.
 
-use std::sync::{Arc, Weak};
-use std::task::{Wake, Waker};
+use std::sync::Arc;
+use std::task::Waker;
 
 use parking_lot::MutexGuard;
 
 use super::MessageQueuePair;
 use crate::data::{CqKind, Failure};
-use crate::event_loop::{EventLoop, WaitingThread, wake_and_then};
+use crate::event_loop::{EventLoop, WaitingThread, wake_and_then, waker_fn};
 use crate::messages::deferred::Deferred;
 use crate::messages::state::{Armed, State};
 use crate::messages::waiters::Interest;
-
-/// Wakes all waiters of a queue pair.
-struct WakeAll(Weak<MessageQueuePair>);
-
-impl Wake for WakeAll {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(queue_pair) = self.0.upgrade() {
-            queue_pair.wake_all();
-        }
-    }
-}
 
 impl MessageQueuePair {
     /// Wakes all waiters.
@@ -37,7 +22,12 @@ impl MessageQueuePair {
 
     /// Wakes all waiters.
     pub(in crate::messages) fn waker(self: &Arc<Self>) -> Waker {
-        Arc::new(WakeAll(Arc::downgrade(self))).into()
+        let queue_pair = Arc::downgrade(self);
+        waker_fn(move || {
+            if let Some(queue_pair) = queue_pair.upgrade() {
+                queue_pair.wake_all();
+            }
+        })
     }
 
     /// A completion queue has notified.
