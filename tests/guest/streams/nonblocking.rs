@@ -107,9 +107,36 @@ fn reports_bytes_and_the_end(site: &Site, options: &StreamOptions) {
     client.shutdown(Shutdown::Write).unwrap();
     let end = when_ready(&server, |mut server| server.read(&mut [0]));
     assert_eq!(end.unwrap(), 0);
+    expect_quiet_end(&server);
     server.set_nonblocking(false).unwrap();
     (&server).write_all(b"bye").unwrap();
     (&client).read_exact(&mut [0; 3]).unwrap();
+}
+
+/// Reads the end again while the descriptor is readable: what came with the end may still be there.
+fn expect_quiet_end(stream: &RdmaStream) {
+    let until = Instant::now() + PATIENCE;
+    while is_ready(stream, Duration::ZERO) {
+        assert_eq!({ stream }.read(&mut [0]).unwrap(), 0);
+        assert!(Instant::now() < until, "the descriptor is always readable");
+    }
+}
+
+/// A refused write that was given up is none either, although the peer has ended.
+#[case]
+fn the_end_of_both_directions_is_quiet(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    // On siw the server sends nothing before.
+    (&client).write_all(&[0]).unwrap();
+    (&server).read_exact(&mut [0]).unwrap();
+    let client = nonblocking(client);
+    fill(&client);
+    server.shutdown(Shutdown::Write).unwrap();
+    let end = when_ready(&client, |mut client| client.read(&mut [0]));
+    assert_eq!(end.unwrap(), 0);
+    client.shutdown(Shutdown::Write).unwrap();
+    expect_quiet_end(&client);
 }
 
 /// Neither direction that has ended is a reason to try again to write.
@@ -193,6 +220,7 @@ fn poll_reports_a_lost_peer(site: &Site) {
     drop(client);
     let end = when_ready(&server, |mut server| server.read(&mut [0]));
     assert!(matches!(end, Ok(0)), "{end:?}");
+    expect_quiet_end(&server);
     let refused = when_ready(&server, |mut server| server.write(b"x"));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::BrokenPipe);
 }

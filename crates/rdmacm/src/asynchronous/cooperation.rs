@@ -1,25 +1,34 @@
 //! Giving other tasks their turn.
 
-#[cfg(feature = "tokio")]
-use std::future::Future as _;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Ready, unless the task has had its turn: then it is woken at once, after others. A call that
-/// mostly finds what it waits for would never let others run otherwise.
+/// Polls, unless the task has had its turn: then it is woken at once, after others. A call that
+/// mostly finds what it waits for would never let others run otherwise. What is not ready takes
+/// nothing of the turn: a task may poll any number of streams that are idle.
 #[cfg(feature = "tokio")]
-pub(super) fn poll_budget(context: &mut Context<'_>) -> Poll<()> {
-    let budget = std::pin::pin!(::tokio::task::consume_budget());
-    budget.poll(context)
+pub(super) fn poll_in_turn<T>(
+    context: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let turn = std::task::ready!(::tokio::task::coop::poll_proceed(context));
+    let polled = poll(context);
+    if polled.is_ready() {
+        turn.made_progress();
+    }
+    polled
 }
 
-/// Always ready: only tokio counts what a task does in its turn.
+/// Polls: only tokio counts what a task does in its turn.
 #[cfg(not(feature = "tokio"))]
-pub(super) fn poll_budget(_: &mut Context<'_>) -> Poll<()> {
-    Poll::Ready(())
+pub(super) fn poll_in_turn<T>(
+    context: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    poll(context)
 }
 
 /// Waits for the task's next turn, if this one is over.
 pub(super) async fn consume_budget() {
-    poll_fn(poll_budget).await;
+    poll_fn(|context| poll_in_turn(context, |_| Poll::Ready(()))).await;
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 
-use super::cooperation::poll_budget;
+use super::cooperation::poll_in_turn;
 use super::{Incoming, IncomingRequests};
 use crate::error::Result;
 
@@ -16,9 +16,11 @@ impl Stream for IncomingRequests<'_> {
         if self.sequence.has_ended() {
             return Poll::Ready(None);
         }
-        ready!(poll_budget(context));
         let ids = self.listener.listening_ids();
-        let request = ready!(ids.poll_request(&self.poll_slot, context));
+        let polled = poll_in_turn(context, |context| {
+            ids.poll_request(&self.poll_slot, context)
+        });
+        let request = ready!(polled);
         Poll::Ready(self.sequence.item(request.map(Incoming::new)))
     }
 }
@@ -31,8 +33,10 @@ impl Stream for super::IncomingStreams<'_> {
         if self.sequence.has_ended() {
             return Poll::Ready(None);
         }
-        ready!(poll_budget(context));
-        let accepted = ready!(self.listener.poll_stream(&self.poll_slot, context));
+        let polled = poll_in_turn(context, |context| {
+            self.listener.poll_stream(&self.poll_slot, context)
+        });
+        let accepted = ready!(polled);
         let next = self.sequence.item(accepted);
         Poll::Ready(next.map(|next| next.map_err(std::io::Error::from)))
     }

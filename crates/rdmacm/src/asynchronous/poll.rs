@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
-use super::cooperation::poll_budget;
+use super::cooperation::poll_in_turn;
 use super::{Connection, RdmaListener, RdmaStream};
 use crate::error::Result;
 use crate::event_loop::PollSlot;
@@ -17,8 +17,7 @@ impl Connection {
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline.
     pub fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
-        ready!(poll_budget(context));
-        self.inner.poll_receive(context)
+        poll_in_turn(context, |context| self.inner.poll_receive(context))
     }
 
     /// Sends a copy of a message once there is room for it, as [`send`](Self::send) without a
@@ -27,8 +26,8 @@ impl Connection {
     /// # Errors
     /// Those of [`send`](Self::send) but the deadline.
     pub fn poll_send(&self, context: &mut Context<'_>, message: &[u8]) -> Poll<Result<()>> {
-        ready!(poll_budget(context));
-        self.inner.poll_send(context, &[IoSlice::new(message)])
+        let slices = [IoSlice::new(message)];
+        poll_in_turn(context, |context| self.inner.poll_send(context, &slices))
     }
 }
 
@@ -41,9 +40,9 @@ impl RdmaListener {
         &self,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(RdmaStream, SocketAddr)>> {
-        ready!(poll_budget(context));
         let slot = &self.handshakes.poll_slot;
-        let stream = ready!(self.poll_stream(slot, context))?;
+        let accepted = poll_in_turn(context, |context| self.poll_stream(slot, context));
+        let stream = ready!(accepted)?;
         let peer = stream.peer_addr()?;
         Poll::Ready(Ok((stream, peer)))
     }

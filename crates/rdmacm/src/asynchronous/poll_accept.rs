@@ -1,8 +1,8 @@
 //! Accepting in futures that are written by hand.
 
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use super::cooperation::poll_budget;
+use super::cooperation::poll_in_turn;
 use super::{Incoming, Listener};
 use crate::error::Result;
 
@@ -13,9 +13,10 @@ impl Listener {
     /// # Errors
     /// Those of [`accept`](Self::accept) but the deadline.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Result<Incoming>> {
-        ready!(poll_budget(context));
         let ids = self.listening_ids();
-        let request = ready!(ids.poll_request(ids.poll_slot(), context));
-        Poll::Ready(request.map(Incoming::new))
+        let polled = poll_in_turn(context, |context| {
+            ids.poll_request(ids.poll_slot(), context)
+        });
+        polled.map_ok(Incoming::new)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use rdmacm_core::Deadline;
 
-use super::cooperation::{consume_budget, poll_budget};
+use super::cooperation::{consume_budget, poll_in_turn};
 use super::rdma_stream::{RdmaStream, how};
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::error::Result;
@@ -22,8 +22,7 @@ fn poll_read(
     if slices.iter().all(|slice| slice.is_empty()) {
         return Poll::Ready(Ok(0));
     }
-    ready!(poll_budget(context));
-    inner.poll_read(context, reading, slices)
+    poll_in_turn(context, |context| inner.poll_read(context, reading, slices))
 }
 
 async fn peek(inner: &StreamHandle, into: &mut [u8]) -> io::Result<usize> {
@@ -123,8 +122,8 @@ macro_rules! read_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                ready!(poll_budget(context));
-                self.inner.poll_readable(context).map_err(io::Error::from)
+                let ready = poll_in_turn(context, |context| self.inner.poll_readable(context));
+                ready.map_err(io::Error::from)
             }
 
             /// Reads what has arrived. No bytes are the end of the stream.
@@ -187,8 +186,8 @@ macro_rules! write_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                ready!(poll_budget(context));
-                self.inner.poll_writable(context).map_err(io::Error::from)
+                let ready = poll_in_turn(context, |context| self.inner.poll_writable(context));
+                ready.map_err(io::Error::from)
             }
 
             /// Writes what there is room for, and returns how many bytes.
@@ -221,8 +220,8 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                ready!(poll_budget(context));
-                let written = self.inner.poll_write(context, slices);
+                let written =
+                    poll_in_turn(context, |context| self.inner.poll_write(context, slices));
                 written.map_err(io::Error::from)
             }
         })+

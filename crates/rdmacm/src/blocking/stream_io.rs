@@ -103,6 +103,22 @@ impl AsFd for RdmaStream {
     }
 }
 
+impl AsFd for OwnedReadHalf {
+    /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
+    /// writes. See `RdmaStream`.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.descriptor()
+    }
+}
+
+impl AsFd for OwnedWriteHalf {
+    /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
+    /// writes. See `RdmaStream`.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.descriptor()
+    }
+}
+
 /// Reads into slices, not all of which are empty.
 pub(super) fn read_some(
     inner: &StreamHandle,

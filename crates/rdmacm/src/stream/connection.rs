@@ -411,6 +411,9 @@ impl StreamConnection {
     /// Closes one direction or both, and tells the peer.
     pub(crate) fn shut_down(&self, how: How) {
         self.queue_pair.shut_down(how);
+        if how != How::Read {
+            self.has_given_up_writing();
+        }
     }
 
     /// Closes one direction or both, as [`shut_down`](Self::shut_down).

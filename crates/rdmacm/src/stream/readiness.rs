@@ -213,14 +213,25 @@ impl StreamConnection {
     /// A read has not had to wait. It may have left bytes, and the descriptor is readable until a
     /// call has found that there are none, or has returned the end.
     pub(crate) fn has_read(&self, is_end: bool) {
-        if let Some(readiness) = self.readiness.get() {
-            let state = if is_end {
-                CallState::None
-            } else {
-                CallState::Due
-            };
-            readiness.set(StreamInterest::Readable, state);
+        let Some(readiness) = self.readiness.get() else {
+            return;
+        };
+        if !is_end {
+            return readiness.set(StreamInterest::Readable, CallState::Due);
         }
+        readiness.set(StreamInterest::Readable, CallState::None);
+        // What is left for the event loop keeps the descriptor readable, and no later read of this
+        // stream would look: each returns the end at once.
+        self.event_loop().run_once();
+        for other in [StreamInterest::Writable, StreamInterest::Progress] {
+            self.recheck(readiness, other);
+        }
+    }
+
+    /// This side has closed the direction of writing, and so given up what was refused.
+    pub(super) fn has_given_up_writing(&self) {
+        self.has_written(StreamInterest::Writable);
+        self.has_written(StreamInterest::Progress);
     }
 
     /// A write has not had to wait. There mostly is room, which is no reason to write.

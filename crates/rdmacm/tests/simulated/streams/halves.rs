@@ -1,8 +1,10 @@
 //! The halves of a stream.
 
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm::ReuniteError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
@@ -90,6 +92,26 @@ fn halves_of_the_same_stream_are_reunited() {
         stream.write_all(b"whole").unwrap();
         peer.read_exact(&mut [0; 5]).unwrap();
         other_read.reunite(other_write).unwrap();
+    }
+}
+
+/// They have the descriptor of the stream to wait with.
+#[test]
+fn halves_of_a_nonblocking_stream_do_not_wait() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        server.set_nonblocking(true).unwrap();
+        let (mut read, mut write) = server.into_split();
+        let refused = read.read(&mut [0]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+        (&client).write_all(b"x").unwrap();
+        for descriptor in [read.as_fd(), write.as_fd()] {
+            let mut descriptors = [PollFd::new(descriptor, PollFlags::POLLIN)];
+            assert_eq!(poll(&mut descriptors, PollTimeout::from(20_000_u16)), Ok(1));
+        }
+        assert_eq!(read.read(&mut [0; 2]).unwrap(), 1);
+        write.write_all(b"y").unwrap();
+        (&client).read_exact(&mut [0]).unwrap();
     }
 }
 

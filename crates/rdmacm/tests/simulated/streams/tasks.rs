@@ -1,6 +1,8 @@
 //! The same on tokio.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,5 +181,31 @@ async fn a_task_that_never_waits_lets_others_run() {
         }
         assert!(turns.so_far() > before + 1, "the other task has run");
         other.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_streams_take_nothing_of_a_tasks_turn() {
+    // More than tokio lets a task do in one turn.
+    const STREAMS: usize = 150;
+    for tasks in Tasks::each() {
+        let mut pairs = Vec::new();
+        for _ in 0..STREAMS {
+            pairs.push(tasks.connect().await);
+        }
+        let (client, _) = pairs.last_mut().unwrap();
+        client.write_all(b"x").await.unwrap();
+        let mut polls = 0;
+        let readable = poll_fn(|context| {
+            polls += 1;
+            assert!(polls < 100, "the last stream has had no turn");
+            let mut streams = pairs.iter().map(|(_, server)| server);
+            let ready = streams.find_map(|server| match server.poll_read_ready(context) {
+                Poll::Ready(ready) => Some(ready),
+                Poll::Pending => None,
+            });
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        readable.await.unwrap();
     }
 }
