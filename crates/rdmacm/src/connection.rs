@@ -1,6 +1,6 @@
 //! An established connection, whatever its queue pair carries.
 
-use rdmacm_core::{CmAddr, ConnInfo, DeviceId, Event, EventKind, IdHandle};
+use rdmacm_core::{CmAddr, ConnInfo, Deadline, DeviceId, Event, EventKind, IdHandle};
 
 use crate::attempt::{Attempt, peer_gone_or};
 use crate::close_reason::CloseReason;
@@ -27,6 +27,20 @@ impl Established {
             peer: event.conn(),
             private_data: event.private_data().to_vec(),
         }
+    }
+
+    /// An attempt that begins now.
+    pub(crate) fn attempt(&self, deadline: Deadline) -> Attempt {
+        Attempt::until(self.id.event_loop(), deadline, Target::default())
+    }
+
+    pub(crate) fn fail(&self, attempt: &Attempt, stage: Stage, cause: impl Into<Cause>) -> Error {
+        attempt.fail_on(self.id.id(), stage, cause)
+    }
+
+    /// A failure of a step that has not waited.
+    pub(crate) fn fail_at_once(&self, stage: Stage, cause: impl Into<Cause>) -> Error {
+        self.fail(&self.attempt(Deadline::Never), stage, cause)
     }
 
     /// Why it closed, as far as events say so that have been read.

@@ -6,6 +6,7 @@ mod device;
 mod failure;
 mod keep_alive;
 mod retries;
+mod timeouts;
 
 pub(crate) use closed::{flush_closed, note_closed};
 pub(crate) use completion_errors::failed_request;
@@ -14,3 +15,4 @@ pub(crate) use device::{check_device, open_context};
 pub(crate) use failure::Failure;
 pub(crate) use keep_alive::{KeepAlive, MIN_KEEP_ALIVE};
 pub(crate) use retries::{limit_attr_retries, limit_retries};
+pub(crate) use timeouts::{Timeouts, checked_timeout};

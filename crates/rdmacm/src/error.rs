@@ -109,8 +109,8 @@ impl Error {
     }
 
     /// The address that the stage is about, as far as it is known: the peer's; for
-    /// [`Listen`](Stage::Listen), [`WaitForRequest`](Stage::WaitForRequest) and a datagram socket that is being
-    /// bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) and
+    /// [`Listen`](Stage::Listen), [`WaitForRequest`](Stage::WaitForRequest) and a datagram socket that
+    /// is being bound that of this side, for [`JoinMulticast`](Stage::JoinMulticast) and
     /// [`LeaveMulticast`](Stage::LeaveMulticast) that of the group.
     #[must_use]
     pub fn address(&self) -> Option<core::CmAddr> {

@@ -6,6 +6,7 @@ mod factory;
 mod in_flight;
 mod message;
 mod options;
+mod pending_failure;
 mod queue_pair;
 mod registered_buffer;
 mod state;

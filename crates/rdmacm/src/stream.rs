@@ -33,7 +33,6 @@ mod status;
 #[cfg(test)]
 mod status_tests;
 mod thread_wait;
-mod timeouts;
 mod wait;
 
 pub use options::StreamOptions;
@@ -45,4 +44,3 @@ pub(crate) use lingering::wait_for_dropped_streams;
 pub(crate) use pending_handshakes::PendingHandshakes;
 pub(crate) use receive_state::Reading;
 pub(crate) use status::StreamInterest;
-pub(crate) use timeouts::{Timeouts, checked_timeout};

@@ -201,8 +201,8 @@ fn a_node_resolves_asynchronously(site: &Site) {
 struct OneHost(SocketAddr);
 
 impl NameResolver for OneHost {
-    fn host(&self, question: &HostQuery<'_>) -> Result<Host, NameError> {
-        match question.name {
+    fn host(&self, query: &HostQuery<'_>) -> Result<Host, NameError> {
+        match query.name {
             "the-peer" => Ok(Host::from_iter([self.0])),
             _ => Err(NameError::NoName),
         }

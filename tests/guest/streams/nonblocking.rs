@@ -136,6 +136,12 @@ fn the_end_of_both_directions_is_quiet(site: &Site) {
     let end = when_ready(&client, |mut client| client.read(&mut [0]));
     assert_eq!(end.unwrap(), 0);
     client.shutdown(Shutdown::Write).unwrap();
+    assert!(
+        is_ready(&client, PATIENCE),
+        "whoever waits to write is woken"
+    );
+    let closed = (&client).write(&[0]).unwrap_err();
+    assert_eq!(closed.kind(), ErrorKind::BrokenPipe);
     expect_quiet_end(&client);
 }
 

@@ -9,10 +9,11 @@ use rdmacm_core::Deadline;
 
 use super::rdma_stream::{RdmaStream, how};
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
+use crate::data::checked_timeout;
 use crate::error::Result;
 use crate::event_loop::block_on;
 use crate::stage::Stage;
-use crate::stream::{Reading, StreamHandle, StreamInterest, checked_timeout};
+use crate::stream::{Reading, StreamHandle, StreamInterest};
 
 /// The longest write that polls for room before it sleeps. Room for a longer one takes its time,
 /// and a device in software needs the processor.
@@ -105,7 +106,8 @@ impl AsFd for RdmaStream {
 
 impl AsFd for OwnedReadHalf {
     /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
-    /// writes. See `RdmaStream`.
+    /// writes. It belongs to the stream if [`RdmaStream::set_nonblocking`] was called before the
+    /// stream was split.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.descriptor()
     }
@@ -113,7 +115,8 @@ impl AsFd for OwnedReadHalf {
 
 impl AsFd for OwnedWriteHalf {
     /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
-    /// writes. See `RdmaStream`.
+    /// writes. It belongs to the stream if [`RdmaStream::set_nonblocking`] was called before the
+    /// stream was split.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.descriptor()
     }

@@ -20,7 +20,7 @@ use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
 use crate::data::{Failure, flush_closed, note_closed};
-use crate::error::{Cause, Error, Result, Target};
+use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
 
@@ -77,7 +77,7 @@ impl MessageConnection {
     }
 
     pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
-        let attempt = self.attempt(Deadline::Never);
+        let attempt = self.established.attempt(Deadline::Never);
         let id = self.established.id.id().clone();
         let failed = |cause| attempt.fail_on(&id, Stage::Migrate, cause);
         // A task that has polled waits on the former event loop.
@@ -97,19 +97,14 @@ impl MessageConnection {
         self.queue_pair.state().set_deadline(deadline);
     }
 
-    fn attempt(&self, deadline: Deadline) -> Attempt {
-        let event_loop = self.event_loop();
-        Attempt::until(event_loop, deadline, Target::default())
-    }
-
     /// An attempt with the deadline for transfers.
     pub(super) fn transfer_attempt(&self) -> Attempt {
         let deadline = self.queue_pair.state().deadline();
-        self.attempt(deadline)
+        self.established.attempt(deadline)
     }
 
     pub(super) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
-        attempt.fail_on(self.id().id(), stage, cause)
+        self.established.fail(attempt, stage, cause)
     }
 
     /// Handles what has completed, and looks at the state and at whether the connection can
@@ -125,7 +120,7 @@ impl MessageConnection {
         let mut ends = false;
         let outcome = self.queue_pair.poll_with(|state| {
             let now = || self.event_loop().now();
-            let failure = state.check_failure(now, closed.is_some());
+            let failure = state.failure.check(now, closed.is_some());
             ends = ends_connection(failure.as_ref(), closed.is_some());
             let status = Status::of(failure, closed, is_stopped);
             look(state, status)
@@ -170,7 +165,7 @@ impl MessageConnection {
     /// When a failure becomes final, if there is one.
     pub(super) fn disconnect_wait(&self, state: &State) -> Option<Instant> {
         state.failure()?;
-        state.disconnect_wait(self.event_loop().now())
+        state.failure.disconnect_wait(self.event_loop().now())
     }
 
     /// Ends the wait of the last caller that polls for the same, before a future waits. It may
@@ -215,10 +210,8 @@ impl MessageConnection {
         } else {
             arrival
         }?;
-        let failed = |error: rdmacm_core::Error| {
-            let attempt = self.attempt(Deadline::Never);
-            self.fail(&attempt, Stage::Receive, error.into())
-        };
+        let failed =
+            |error: rdmacm_core::Error| self.established.fail_at_once(Stage::Receive, error);
         Some(
             arrival
                 .map(|arrival| Some(self.message(arrival)))
@@ -258,7 +251,7 @@ impl MessageConnection {
         let received = wait::poll(slot, self, interest, context, |state, status| {
             self.take_message(state, status)
         });
-        received.map(|received| self.received(&self.attempt(Deadline::Never), received))
+        received.map(|received| self.received(&self.established.attempt(Deadline::Never), received))
     }
 
     /// The next message, if one has arrived.
@@ -266,7 +259,9 @@ impl MessageConnection {
         let received = self.poll_with(|state, status| self.take_message(state, status));
         match received {
             None => Ok(None),
-            Some(received) => self.received(&self.attempt(Deadline::Never), Ok(received)),
+            Some(received) => {
+                self.received(&self.established.attempt(Deadline::Never), Ok(received))
+            }
         }
     }
 
@@ -327,13 +322,10 @@ impl MessageConnection {
         }
         match self.queue_pair.send_now(slices, length)? {
             Ok(()) => Some(Ok(())),
-            Err(error) => match self.not_posted(error) {
-                None => None,
-                Some(cause) => {
-                    let attempt = self.attempt(Deadline::Never);
-                    Some(Err(self.fail(&attempt, Stage::Send, cause)))
-                }
-            },
+            Err(error) => {
+                let cause = self.not_posted(error)?;
+                Some(Err(self.established.fail_at_once(Stage::Send, cause)))
+            }
         }
     }
 
@@ -362,13 +354,12 @@ impl MessageConnection {
             }
         });
         let sent = sent.unwrap_or_else(|cause| Poll::Ready(Err(cause)));
-        sent.map_err(|cause| self.fail(&self.attempt(Deadline::Never), Stage::Send, cause))
+        sent.map_err(|cause| self.established.fail_at_once(Stage::Send, cause))
     }
 
     /// Sends a copy of a message if there is room for it now.
     pub(crate) fn try_send(&self, slices: &[IoSlice<'_>]) -> Result<TrySent> {
-        let attempt = self.attempt(Deadline::Never);
-        let failed = |cause| self.fail(&attempt, Stage::Send, cause);
+        let failed = |cause| self.established.fail_at_once(Stage::Send, cause);
         let length = self.check_length(slices).map_err(failed)?;
         let reserved = self.poll_with(|state, status| reserve_copy(state, status, length));
         let Some(reserved) = reserved else {
@@ -442,7 +433,7 @@ impl MessageConnection {
 
     /// Waits until the connection is closed.
     pub(crate) async fn closed(&self, deadline: Deadline) -> Result<CloseReason> {
-        let attempt = self.attempt(deadline);
+        let attempt = self.established.attempt(deadline);
         let closed = self.wait_closed(&attempt).await;
         closed.map_err(|cause| self.fail(&attempt, Stage::Closed, cause))
     }
@@ -468,7 +459,7 @@ impl MessageConnection {
         if self.queue_pair.device().context().is_in_child() {
             return Err(gone);
         }
-        let failed_at = self.queue_pair.state().failed_at();
+        let failed_at = self.queue_pair.state().failure.failed_at();
         let end = failed_at.and_then(|failed_at| failed_at.checked_add(REMOVAL_TIME));
         let until = [attempt.until, end].into_iter().flatten().min();
         let mut wait = MessageWait::new(self, Interest::Closed, until);
@@ -481,7 +472,7 @@ impl MessageConnection {
     /// Waits until everything that was sent has arrived, disconnects, and waits until the
     /// peer has replied. From then on no caller waits for a message.
     pub(crate) async fn close(&self, deadline: Deadline) -> Result<()> {
-        let attempt = self.attempt(deadline);
+        let attempt = self.established.attempt(deadline);
         let flushed = self.flush_in(&attempt, Stage::Close).await;
         self.stop();
         flushed?;
@@ -512,8 +503,8 @@ impl MessageConnection {
     }
 
     fn unregistered(&self, error: rdmacm_verbs::Error) -> Error {
-        let attempt = self.attempt(Deadline::Never);
-        self.fail(&attempt, Stage::Register, Cause::device(error))
+        let cause = Cause::device(error);
+        self.established.fail_at_once(Stage::Register, cause)
     }
 }
 

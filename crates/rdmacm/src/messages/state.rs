@@ -1,7 +1,6 @@
 //! The requests of a queue pair that carries messages, and what has arrived.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
 use rdmacm_verbs::{
@@ -10,6 +9,7 @@ use rdmacm_verbs::{
 
 use super::deferred::Deferred;
 use super::in_flight::{InFlight, InFlightRequests};
+use super::pending_failure::PendingFailure;
 use super::waiters::{Interest, Waiters};
 use crate::data::{Failure, KeepAlive};
 use crate::event_loop::WaitingThread;
@@ -44,11 +44,7 @@ pub(crate) struct State {
     /// Room for completions that are polled for together.
     pub(super) completions: Vec<Completion>,
     pub(super) waiters: Waiters,
-    failure: Option<Failure>,
-    /// When a caller first learned of the failure.
-    failed_at: Option<Instant>,
-    /// Whether the failure is what callers receive, whatever comes later.
-    is_final: bool,
+    pub(super) failure: PendingFailure,
     /// A receive request has failed. The device flushes all that follow it.
     has_receive_failed: bool,
     /// A request has failed whose result no caller gets.
@@ -95,9 +91,7 @@ impl State {
             completed: VecDeque::new(),
             completions: Vec::with_capacity((max_sends / 2).clamp(1, MAX_COMPLETIONS)),
             waiters: Waiters::default(),
-            failure: None,
-            failed_at: None,
-            is_final: false,
+            failure: PendingFailure::default(),
             has_receive_failed: false,
             lost_message: false,
             armed: Armed::default(),
@@ -126,7 +120,7 @@ impl State {
     pub(super) fn notifications(&self, has_receives: bool) -> Armed {
         let waiters = &self.waiters;
         let is_endangered =
-            !has_receives || self.failure.is_some() || self.is_keep_alive_in_flight();
+            !has_receives || self.failure().is_some() || self.is_keep_alive_in_flight();
         Armed {
             sends: waiters.wait_for_requests() || (!waiters.is_empty() && is_endangered),
             receives: waiters.wait_for_peer(),
@@ -141,7 +135,7 @@ impl State {
     /// the connection.
     pub(super) fn waits_only_for_peer(&self, has_receives: bool) -> bool {
         has_receives
-            && self.failure.is_none()
+            && self.failure().is_none()
             && matches!(self.deadline, Deadline::Never)
             && self.keep_alive.next().is_none()
             && !self.is_keep_alive_in_flight()
@@ -405,123 +399,30 @@ impl State {
         self.in_flight.contains(work)
     }
 
-    /// Nothing more can be transferred. The first reason is kept; consequences are replaced
-    /// by a reason.
+    /// Nothing more can be transferred.
     pub(super) fn fail(&mut self, failure: Failure, deferred: &mut Deferred) {
-        let known = self.failure.as_ref();
-        if known.is_some_and(|known| known.is_reason() || !failure.is_reason()) {
-            return;
+        if self.failure.record(failure) {
+            self.wake_all(deferred);
         }
-        self.failure = Some(failure);
-        self.failed_at = None;
-        self.is_final = false;
-        self.wake_all(deferred);
     }
 
+    #[inline]
     pub(crate) fn failure(&self) -> Option<&Failure> {
-        self.failure.as_ref()
+        self.failure.get()
     }
 
     /// Whether siw may complete a request twice: it has done so with a read during which
     /// the connection was closed.
     pub(super) fn may_complete_twice(&self) -> bool {
-        self.transport == Transport::IWarp && self.failure.is_some()
-    }
-
-    /// The failure, and whether it is final: it is not a consequence of the peer's
-    /// disconnecting, or the event that says so has not come in time.
-    pub(super) fn check_failure(
-        &mut self,
-        now: impl FnOnce() -> Instant,
-        is_closed: bool,
-    ) -> Option<(Failure, bool)> {
-        let failure = self.failure.clone()?;
-        let wait = failure.disconnect_wait();
-        let now = now();
-        let since = *self.failed_at.get_or_insert(now);
-        let has_waited = now.saturating_duration_since(since) >= wait;
-        self.is_final |= wait.is_zero() || (has_waited && !is_closed);
-        Some((failure, self.is_final))
-    }
-
-    /// When a caller first learned of the failure.
-    pub(super) fn failed_at(&self) -> Option<Instant> {
-        self.failed_at
-    }
-
-    /// How long to wait for the event that the peer has disconnected, if that is awaited.
-    pub(super) fn disconnect_wait(&self, now: Instant) -> Option<Instant> {
-        let wait = self.failure.as_ref()?.disconnect_wait();
-        let until = self.failed_at?.checked_add(wait)?;
-        (!self.is_final && until > now).then_some(until)
+        self.transport == Transport::IWarp && self.failure().is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::Instant;
 
     use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn context_closed() -> rdmacm_verbs::Error {
-        let device = String::from("rxe0");
-        rdmacm_verbs::Error::ContextClosed { device }
-    }
-
-    fn state(failure: Failure, now: Instant) -> State {
-        let keep_alive = KeepAlive::new(None, now);
-        let mut state = State::new(Vec::new(), 1, 1, Transport::InfiniBand, keep_alive);
-        state.fail(failure, &mut Deferred::default());
-        state
-    }
-
-    fn is_final(state: &mut State, now: Instant, is_closed: bool) -> bool {
-        let failure = state.check_failure(|| now, is_closed);
-        failure.is_some_and(|(_, is_final)| is_final)
-    }
-
-    #[test]
-    fn a_failure_waits_for_a_disconnect_and_is_final_then() {
-        let now = Instant::now();
-        for (failure, wait) in [
-            (Failure::Flushed, SECOND * 2),
-            (Failure::Refused(context_closed()), SECOND),
-        ] {
-            let mut state = state(failure, now);
-            // The wait begins when a caller learns of the failure.
-            assert_eq!(state.disconnect_wait(now), None);
-            assert!(!is_final(&mut state, now, false));
-            assert_eq!(state.disconnect_wait(now), Some(now + wait));
-            assert!(!is_final(&mut state, now + wait / 2, false));
-            assert!(is_final(&mut state, now + wait, false));
-            assert_eq!(state.disconnect_wait(now), None);
-            // All callers receive the same.
-            assert!(is_final(&mut state, now + wait, true));
-        }
-    }
-
-    #[test]
-    fn a_disconnect_in_time_outranks_a_failure() {
-        let now = Instant::now();
-        let mut state = state(Failure::Refused(context_closed()), now);
-        assert!(!is_final(&mut state, now, false));
-        assert!(!is_final(&mut state, now + SECOND / 2, true));
-        assert!(!is_final(&mut state, now + SECOND * 2, true));
-    }
-
-    #[test]
-    fn a_reason_replaces_a_consequence() {
-        let now = Instant::now();
-        let mut state = state(Failure::Flushed, now);
-        assert!(!is_final(&mut state, now, false));
-        state.fail(Failure::Device(context_closed()), &mut Deferred::default());
-        assert!(is_final(&mut state, now, true));
-        assert_eq!(state.disconnect_wait(now), None);
-        state.fail(Failure::Flushed, &mut Deferred::default());
-        assert!(matches!(state.failure(), Some(Failure::Device(_))));
-    }
 
     #[test]
     fn reserved_requests_count_as_in_flight() {

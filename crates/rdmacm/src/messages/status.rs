@@ -14,7 +14,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// By its failure and whether that is [final](super::State::check_failure), by why it has
+    /// By its failure and whether that is [final](super::pending_failure::PendingFailure::check), by why it has
     /// closed, and whether this side has stopped it.
     pub(super) fn of(
         failure: Option<(Failure, bool)>,

@@ -8,7 +8,7 @@ use super::Node;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
-use crate::error::{Result, Target};
+use crate::error::Result;
 use crate::stage::Stage;
 
 by_mode! {
@@ -149,9 +149,7 @@ impl<Q> CmConnection<Q> {
     }
 
     pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
-        let event_loop = self.established.id.event_loop();
-        let until = deadline.until(event_loop.now());
-        Attempt::new(event_loop, until, Target::default())
+        self.established.attempt(deadline)
     }
 
     waits! {

@@ -163,9 +163,7 @@ impl Incoming {
     }
 
     pub(super) fn attempt(&self) -> Attempt {
-        let event_loop = self.event_loop();
-        let until = self.deadline.until(event_loop.now());
-        Attempt::new(event_loop, until, Target::default())
+        Attempt::until(self.event_loop(), self.deadline, Target::default())
     }
 
     pub(super) fn into_request(self) -> (Request, ConnParam) {

@@ -9,8 +9,8 @@ use rdmacm_core::CmAddr;
 
 use super::RdmaDatagramOptions;
 use crate::connect::PeerAddr;
+use crate::data::checked_timeout;
 use crate::rsocket_datagrams::Socket;
-use crate::stream::checked_timeout;
 
 by_mode! {
     /// Datagrams over RDMA between IP addresses and ports, as those of a UDP socket.

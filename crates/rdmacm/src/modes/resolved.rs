@@ -119,11 +119,9 @@ impl Resolved {
     }
 
     pub(super) fn attempt(&self) -> Attempt {
-        let event_loop = self.event_loop();
-        let until = self.config.deadline.until(event_loop.now());
         let address = self.id().peer_addr().ok().flatten();
         let target = address.map_or_else(Target::default, Target::from);
-        Attempt::new(event_loop, until, target)
+        Attempt::until(self.event_loop(), self.config.deadline, target)
     }
 
     // Not an `async fn`, whose future holds each argument twice.

@@ -16,12 +16,12 @@ use super::path::Resolution;
 use super::peers::SendTarget;
 use super::resolution_service::ResolutionService;
 use crate::attempt::Attempt;
+use crate::data::Timeouts;
 use crate::datagrams::{self, Datagram, check_length};
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, MAX_EVENTS};
 use crate::messages::Destination;
 use crate::stage::Stage;
-use crate::stream::Timeouts;
 
 /// A queue pair for datagrams, and a UDP socket of the same address and port.
 #[derive(Debug)]

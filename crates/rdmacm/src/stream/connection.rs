@@ -19,14 +19,13 @@ use super::queue_pair::{StreamQueuePair, Transferred};
 use super::readiness::Readiness;
 use super::receive_state::Reading;
 use super::status::{StreamInterest, Wakers};
-use super::timeouts::Timeouts;
 use super::wait::{self, StreamWait};
 use crate::attempt::Attempt;
 use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
 use crate::connection::Established;
-use crate::data::{CompletionHandler as _, flush_closed, note_closed};
-use crate::error::{Cause, Error, Result, Target};
+use crate::data::{CompletionHandler as _, Timeouts, flush_closed, note_closed};
+use crate::error::{Cause, Error, Result};
 use crate::event_loop::{EventLoop, PollSlot, waker_fn};
 use crate::stage::Stage;
 
@@ -113,16 +112,16 @@ impl StreamConnection {
     }
 
     pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
-        Attempt::until(self.event_loop(), deadline, Target::default())
+        self.established.attempt(deadline)
     }
 
     pub(super) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
-        attempt.fail_on(self.established.id.id(), stage, cause)
+        self.established.fail(attempt, stage, cause)
     }
 
     /// A failure of a step that has not waited.
     pub(super) fn fail_at_once(&self, stage: Stage, cause: Cause) -> Error {
-        self.fail(&self.attempt(Deadline::Never), stage, cause)
+        self.established.fail_at_once(stage, cause)
     }
 
     /// Whether there is an event.

@@ -120,6 +120,19 @@ impl Readiness {
         }
     }
 
+    /// Writes are due no more. A thread that waits for one with the descriptor is woken once: the
+    /// next read, or the write that it repeats, makes the descriptor quiet.
+    fn give_up_writing(&self) {
+        let mut directions = self.directions();
+        let refused = [directions.writing, directions.progress];
+        if refused.iter().any(|state| *state != CallState::None) {
+            directions.writing = CallState::None;
+            directions.progress = CallState::None;
+            directions.reading = CallState::Due;
+            self.publish(&directions);
+        }
+    }
+
     /// If calls in a direction are due, which [`end_recheck`](Self::end_recheck) decides again, the
     /// number of this recheck. Whatever happens meanwhile counts instead.
     fn begin_recheck(&self, interest: StreamInterest) -> Option<u32> {
@@ -230,8 +243,9 @@ impl StreamConnection {
 
     /// This side has closed the direction of writing, and so given up what was refused.
     pub(super) fn has_given_up_writing(&self) {
-        self.has_written(StreamInterest::Writable);
-        self.has_written(StreamInterest::Progress);
+        if let Some(readiness) = self.readiness.get() {
+            readiness.give_up_writing();
+        }
     }
 
     /// A write has not had to wait. There mostly is room, which is no reason to write.

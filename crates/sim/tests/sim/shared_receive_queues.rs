@@ -206,7 +206,7 @@ fn a_message_that_finds_no_request_ends_a_connection_of_iwarp() {
 }
 
 #[test]
-fn a_queue_is_counted_and_outlives_its_queue_pairs() {
+fn a_queue_is_counted_and_lives_as_long_as_its_queue_pairs() {
     let host = Fabric::roce(["host"]).find_host("host").unwrap();
     let count = || host.verbs_objects().shared_receive_queues;
     let Shared {

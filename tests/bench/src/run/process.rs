@@ -56,8 +56,9 @@ fn run_within(
         ensure!(status.success(), "{status}: {}", text(errors).trim());
         return Ok(took);
     }
-    kill(&mut process, patience)?;
+    let killed = kill(&mut process, patience);
     ended?;
+    killed?;
     // Its output ends with the last process that has it.
     let rest = printed.recv_timeout(patience);
     let is_left = matches!(rest, Err(RecvTimeoutError::Timeout));
@@ -67,7 +68,7 @@ fn run_within(
 }
 
 /// How soon a process ends that prints no more, mostly. The time that it takes is measured, so
-/// nothing sleeps meanwhile.
+/// nothing sleeps for that long.
 const PROMPT: Duration = Duration::from_millis(20);
 
 /// Waits for the end of a process that prints no more; `None` if it does not end.
