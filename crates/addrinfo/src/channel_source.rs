@@ -22,9 +22,7 @@ impl ChannelSource {
         let channel = if let Some(open) = &self.0 {
             open()?
         } else {
-            let timeout = device_node_timeout(until, Instant::now());
-            let options = EventChannel::options();
-            options.device_node_timeout(timeout).open()?
+            open_device(until)?
         };
         let is_private = self.0.is_none();
         Ok(ResolutionChannel {
@@ -32,6 +30,15 @@ impl ChannelSource {
             is_private,
         })
     }
+}
+
+/// Opens the kernel's device, and waits for its node if that is missing. The clock is read only then.
+fn open_device(until: Option<Instant>) -> Result<EventChannel> {
+    let open_within = |timeout| EventChannel::options().device_node_timeout(timeout).open();
+    open_within(Duration::ZERO).or_else(|error| match device_node_timeout(until, Instant::now()) {
+        Duration::ZERO => Err(error),
+        timeout => open_within(timeout),
+    })
 }
 
 /// How long to wait for the device's node.

@@ -267,7 +267,7 @@ impl IdState {
     pub(crate) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) -> Result<()> {
         let location = self.location.lock();
         let mut registrations = location.channel.registrations();
-        // Checked under the lock that `close` takes after it has closed the count of commands in flight.
+        // Checked under the lock that `close` takes after it has closed the count.
         if !self.is_open() {
             return Err(Error::IdDestroyed);
         }

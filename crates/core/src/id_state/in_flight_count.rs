@@ -31,7 +31,8 @@ impl InFlightCount {
         self.0.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1
     }
 
-    /// Closes the count: no command begins any more; returns `true` if the caller must destroy the id.
+    /// Closes the count: no command begins any more. Returns `true` if the caller must destroy
+    /// the id.
     pub(super) fn close(&self) -> bool {
         self.0.fetch_or(CLOSED, Ordering::AcqRel) == 0
     }
