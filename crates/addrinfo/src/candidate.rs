@@ -102,7 +102,7 @@ pub(crate) fn candidates(
     kind: Kind,
     context: ResolverContext<'_>,
 ) -> Result<Vec<ProbeTarget>> {
-    if let Some(address) = hints.stand_in() {
+    if let Some(&address) = hints.stand_in() {
         let port = service_port(service, kind, context)?;
         return Ok(vec![ProbeTarget {
             source: hints.source,

@@ -17,7 +17,7 @@ use crate::route::DevicePort;
 use crate::transports::Transports;
 
 /// Resolves every target, and lists those on a device, if one is given, or all. The reachable ones
-/// come first. Leaves the targets without name, paths and state.
+/// come first. Leaves the targets without name, paths and route.
 pub(crate) fn entries(
     targets: &mut [ProbeTarget],
     hints: &Hints,
@@ -75,7 +75,7 @@ fn move_name_to_first(list: &mut [AddrInfo]) {
     }
 }
 
-/// The result for a target, whose name, paths and state it takes.
+/// The result for a target, whose name, paths and route it takes.
 fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
     let address = target.address;
     let (source, destination) = if hints.is_passive() {
@@ -83,7 +83,6 @@ fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
     } else {
         (outgoing_source(target), Some(address))
     };
-    let state = mem::replace(&mut target.state, Probe::Pending);
     AddrInfo {
         flags: hints.flags,
         family: address.family(),
@@ -94,7 +93,7 @@ fn entry(target: &mut ProbeTarget, hints: &Hints, kind: Kind) -> AddrInfo {
         canonical_name: target.canonical_name.take(),
         paths: mem::take(&mut target.paths),
         connect_data: Vec::new(),
-        route: state.into_result().map(|found| found.route),
+        route: target.state.take_route(),
     }
 }
 

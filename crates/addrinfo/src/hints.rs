@@ -194,9 +194,8 @@ impl Hints {
         if self.flags.contains(AddrInfoFlags::FAMILY) && self.family.is_none() {
             return Err(Error::Hints("FAMILY without a family"));
         }
-        let addresses = [self.source, self.destination];
         if self.asks_administrator() {
-            return self.check_service(addresses);
+            return self.check_service();
         }
         if self.is_passive() && self.destination.is_some() {
             return Err(Error::Hints("a passive address has no destination"));
@@ -206,7 +205,7 @@ impl Hints {
                 return Err(Error::Hints("the address is not of the family asked for"));
             }
         }
-        match (self.source, self.destination) {
+        match (&self.source, &self.destination) {
             (Some(source), Some(destination)) if source.family() != destination.family() => {
                 Err(Error::Hints("source and destination differ in family"))
             }
@@ -215,7 +214,7 @@ impl Hints {
     }
 
     /// A service query allows no other hints than the queue pair type.
-    fn check_service(&self, addresses: [Option<CmAddr>; 2]) -> Result<()> {
+    fn check_service(&self) -> Result<()> {
         if self.flags.contains(AddrInfoFlags::DNS) {
             return Err(Error::SaAndDns);
         }
@@ -224,7 +223,7 @@ impl Hints {
                 "a query of the subnet administrator cannot be passive",
             ));
         }
-        if addresses.iter().any(Option::is_some) {
+        if self.source.is_some() || self.destination.is_some() {
             return Err(Error::Hints(
                 "a query of the subnet administrator takes no address",
             ));
@@ -255,11 +254,11 @@ impl Hints {
     }
 
     /// The address that replaces a node.
-    pub(crate) fn stand_in(&self) -> Option<CmAddr> {
+    pub(crate) fn stand_in(&self) -> Option<&CmAddr> {
         if self.is_passive() {
-            self.source
+            self.source.as_ref()
         } else {
-            self.destination
+            self.destination.as_ref()
         }
     }
 

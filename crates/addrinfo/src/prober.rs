@@ -1,5 +1,6 @@
 //! Resolves addresses and routes with the kernel, up to [`MAX_ACTIVE`] at a time.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{CmAddr, CmId, Deadline, Error, Event, EventKind, PathData, PortSpace};
@@ -93,12 +94,13 @@ impl Probe {
         matches!(self, Self::Active(_))
     }
 
-    /// The result; what is not done has missed its deadline.
-    pub(crate) fn into_result(self) -> ProbeResult {
+    /// The route, which it no longer has then; what is not done has missed its deadline.
+    pub(crate) fn take_route(&mut self) -> Result<Route, Unreachable> {
         match self {
-            Self::Done(result) => result,
-            Self::Active(ActiveProbe { step, .. }) => deadline_passed(step),
-            Self::Pending => deadline_passed(Step::Address),
+            Self::Done(Ok(found)) => Ok(mem::take(&mut found.route)),
+            Self::Done(Err(unreachable)) => Err(unreachable.clone()),
+            Self::Active(ActiveProbe { step, .. }) => Err(deadline_passed(*step)),
+            Self::Pending => Err(deadline_passed(Step::Address)),
         }
     }
 }
@@ -337,11 +339,11 @@ fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unr
     Ok(())
 }
 
-fn deadline_passed(step: Step) -> ProbeResult {
-    Err(Unreachable {
+fn deadline_passed(step: Step) -> Unreachable {
+    Unreachable {
         step,
         reason: Reason::Deadline,
-    })
+    }
 }
 
 #[cfg(test)]

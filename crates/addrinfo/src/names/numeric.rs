@@ -104,9 +104,8 @@ pub(super) fn port(text: &str) -> Result<Option<u16>> {
 /// A port in decimal digits only.
 pub(super) fn plain_port(text: &str) -> Option<u16> {
     // `parse` accepts a sign.
-    text.starts_with(|first: char| first.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
+    let is_number = text.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    is_number.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
