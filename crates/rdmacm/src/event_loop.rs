@@ -36,6 +36,8 @@ mod source;
 mod spawn_blocking;
 mod threads;
 mod timed_registration;
+#[cfg(feature = "verbs")]
+mod timed_wait;
 mod timers;
 mod wait;
 mod waiter_queue;
@@ -51,7 +53,9 @@ pub(crate) use poll_slot::PollSlot;
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
 pub(crate) use spawn_blocking::spawn_blocking;
 pub(crate) use threads::{WaitingThread, block_on};
-pub(crate) use timed_registration::{TimedRegistration, TimedSource};
+pub(crate) use timed_registration::TimedSource;
+#[cfg(feature = "verbs")]
+pub(crate) use timed_wait::TimedWait;
 pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;

@@ -166,6 +166,12 @@ impl ListeningIds {
         }
     }
 
+    /// What a wait for the next stream has brought.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn waited<T>(&self, waited: core::Result<Result<T>>) -> Result<T> {
+        waited.map_err(|error| self.attempt().fail(Stage::WaitForRequest, error))?
+    }
+
     /// The slot of those who poll for the listener itself.
     pub(crate) fn poll_slot(&self) -> &PollSlot {
         &self.poll_slot

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use rdmacm_core::Result;
 
-use super::{EventLoop, TimedRegistration, TimedSource, WaiterKind};
+use super::timed_registration::TimedRegistration;
+use super::{EventLoop, TimedSource, WaiterKind};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The waker of the last caller of a `poll_` method, which outlives the call.

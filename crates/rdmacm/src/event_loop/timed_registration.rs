@@ -20,9 +20,15 @@ pub(crate) trait TimedSource: WaitSource {
         [None; 2]
     }
 
-    /// The timers of this moment are due.
-    fn timer_due(&mut self, moment: Option<Instant>) {
-        let _ = moment;
+    /// Some of its timers are due.
+    fn timer_due(&mut self, is_due: [bool; 2]) {
+        let _ = is_due;
+    }
+
+    /// Whether taking has changed its timers, which were these.
+    fn have_timers_changed(&mut self, timers: [Option<Instant>; 2]) -> bool {
+        let _ = timers;
+        false
     }
 }
 
@@ -30,7 +36,7 @@ pub(crate) trait TimedSource: WaitSource {
 /// same when these change, and so keeps its place among the waiters. It ends when a poll is ready,
 /// or with [`end`](Self::end).
 #[derive(Debug, Default)]
-pub(crate) struct TimedRegistration(Option<Registered>);
+pub(super) struct TimedRegistration(Option<Registered>);
 
 #[derive(Debug)]
 struct Registered {
@@ -54,12 +60,12 @@ impl Moments {
 }
 
 impl TimedRegistration {
-    pub(crate) fn is_registered(&self) -> bool {
+    pub(super) fn is_registered(&self) -> bool {
         self.0.is_some()
     }
 
     /// As [`Registration::has_failed_for_another`].
-    pub(crate) fn has_failed_for_another(&self, event_loop: &EventLoop, waker: &Waker) -> bool {
+    pub(super) fn has_failed_for_another(&self, event_loop: &EventLoop, waker: &Waker) -> bool {
         let registered = self.0.as_ref();
         registered.is_some_and(|registered| {
             registered
@@ -71,7 +77,7 @@ impl TimedRegistration {
     /// The source's next item, until `until` at most. Whoever is not registered has looked at the
     /// source just now.
     #[inline]
-    pub(crate) fn poll<S: TimedSource>(
+    pub(super) fn poll<S: TimedSource>(
         &mut self,
         event_loop: &EventLoop,
         kind: WaiterKind,
@@ -92,9 +98,10 @@ impl TimedRegistration {
                 registered.moments = moments;
             }
             match registered.registration.poll(event_loop, source, context) {
+                Poll::Pending if source.have_timers_changed(timers) => {}
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(Error::DeadlinePassed)) if until != by => {
-                    source.timer_due(by);
+                    source.timer_due(timers.map(|timer| timer == by));
                     // It has fired, even if the next one is for the same moment.
                     registered.registration.set_until(event_loop, by);
                 }
@@ -107,7 +114,7 @@ impl TimedRegistration {
     }
 
     /// Ends the wait, as [`Registration::deregister`] does.
-    pub(crate) fn end(
+    pub(super) fn end(
         &mut self,
         event_loop: &EventLoop,
         deregister: impl FnOnce(u64),

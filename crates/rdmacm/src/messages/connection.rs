@@ -14,7 +14,7 @@ use super::queue_pair::{MessageQueuePair, Reservation};
 use super::state::{Arrival, State};
 use super::status::{Status, ends_connection};
 use super::try_sent::TrySent;
-use super::wait::{self, MessageWait};
+use super::wait::{self, wait_after_check};
 use super::waiters::Interest;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
@@ -182,14 +182,23 @@ impl MessageConnection {
     }
 
     /// Waits until `take` returns something.
-    pub(super) async fn wait<T>(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` holds each argument twice"
+    )]
+    pub(super) fn wait<T>(
         &self,
-        attempt: &Attempt,
+        until: Option<Instant>,
         interest: Interest,
         mut take: impl FnMut(&mut State, Status) -> Option<T>,
-    ) -> Result<T, Cause> {
-        let mut wait = MessageWait::new(self, interest, attempt.until);
-        std::future::poll_fn(|context| wait.poll(context, &mut take)).await
+    ) -> impl Future<Output = Result<T, Cause>> {
+        async move {
+            // Mostly there is nothing to wait for.
+            if let Some(item) = self.poll_with(&mut take) {
+                return Ok(item);
+            }
+            Ok(wait_after_check(self, interest, until, &mut take).await?)
+        }
     }
 
     /// The next message that has come or comes while the caller polls, or on a thread that needs
@@ -229,11 +238,9 @@ impl MessageConnection {
                 return Ok(Some(self.message(arrival)));
             }
         }
-        let wait = MessageWait::new(self, Interest::ReceiveReady, attempt.until);
-        let mut wait = wait.after_check();
-        let mut take = |state: &mut State, status| self.take_message(state, status);
-        let received = std::future::poll_fn(|context| wait.poll(context, &mut take));
-        self.received(&attempt, received.await)
+        let take = |state: &mut State, status| self.take_message(state, status);
+        let received = wait_after_check(self, Interest::ReceiveReady, attempt.until, take).await;
+        self.received(&attempt, received.map_err(Cause::from))
     }
 
     /// How long a caller polls before it sleeps.
@@ -300,7 +307,7 @@ impl MessageConnection {
         let failed = |cause| self.fail(&attempt, Stage::Send, cause);
         let length = self.check_length(slices).map_err(failed)?;
         loop {
-            let reserved = self.wait(&attempt, Interest::SendReady, |state, status| {
+            let reserved = self.wait(attempt.until, Interest::SendReady, |state, status| {
                 reserve_copy(state, status, length)
             });
             let reservation = reserved.await.and_then(|reserved| reserved);
@@ -417,7 +424,7 @@ impl MessageConnection {
 
     async fn flush_in(&self, attempt: &Attempt, stage: Stage) -> Result<()> {
         let last = self.queue_pair.state().last_posted();
-        let flushed = self.wait(attempt, Interest::Flushed(last), |state, status| {
+        let flushed = self.wait(attempt.until, Interest::Flushed(last), |state, status| {
             if state.is_flushed(last) && !state.lost_message {
                 return Some(Ok(()));
             }
@@ -439,7 +446,7 @@ impl MessageConnection {
     }
 
     async fn wait_closed(&self, attempt: &Attempt) -> Result<CloseReason, Cause> {
-        let closed = self.wait(attempt, Interest::Closed, |_, status| match status {
+        let closed = self.wait(attempt.until, Interest::Closed, |_, status| match status {
             Status::Closed(Cause::Closed(reason)) => Some(Ok(reason)),
             Status::Closed(Cause::Request(request)) => {
                 Some(Ok(CloseReason::with_failed_request(None, request)))
@@ -462,9 +469,8 @@ impl MessageConnection {
         let failed_at = self.queue_pair.state().failure.failed_at();
         let end = failed_at.and_then(|failed_at| failed_at.checked_add(REMOVAL_TIME));
         let until = [attempt.until, end].into_iter().flatten().min();
-        let mut wait = MessageWait::new(self, Interest::Closed, until);
-        let mut take = |_: &mut State, _| self.id().queue().close_reason();
-        let closed = std::future::poll_fn(|context| wait.poll(context, &mut take)).await;
+        let take = |_: &mut State, _| self.id().queue().close_reason();
+        let closed = self.wait(until, Interest::Closed, take).await;
         let is_over = end.is_none_or(|end| self.event_loop().now() >= end);
         closed.map_err(|failed| if is_over { gone } else { failed })
     }

@@ -71,7 +71,7 @@ impl MessageConnection {
         mut transfer: NewTransfer<B>,
     ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
         loop {
-            let reserved = self.wait(attempt, Interest::SendReady, reserve_request);
+            let reserved = self.wait(attempt.until, Interest::SendReady, reserve_request);
             let reserved = reserved.await.and_then(|reserved| reserved);
             if let Err(cause) = reserved {
                 return Err(self.refused(attempt, cause, transfer));
@@ -211,7 +211,7 @@ impl MessageConnection {
             return self.succeeded(stage, sg_list);
         };
         // The connection may have closed for another reason.
-        let closed = self.wait(attempt, Interest::Closed, |_, status| match status {
+        let closed = self.wait(attempt.until, Interest::Closed, |_, status| match status {
             Status::Closed(cause) => Some(cause),
             Status::Open | Status::Failing => None,
         });
@@ -275,7 +275,7 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
         } = self;
         let interest = Interest::Completion(work);
         let context = connection.queue_pair().device().context();
-        let completed = connection.wait(attempt, interest, |state, status| {
+        let completed = connection.wait(attempt.until, interest, |state, status| {
             match (state.take_completed(work), status) {
                 (Some(completed), _) => Some(Ok(completed)),
                 // Its requests complete in the parent only.

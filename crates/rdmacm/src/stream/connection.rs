@@ -19,7 +19,7 @@ use super::queue_pair::{StreamQueuePair, Transferred};
 use super::readiness::Readiness;
 use super::receive_state::Reading;
 use super::status::{StreamInterest, Wakers};
-use super::wait::{self, StreamWait};
+use super::wait::{self, wait_after_check};
 use crate::attempt::Attempt;
 use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
@@ -247,8 +247,7 @@ impl StreamConnection {
         interest: StreamInterest,
         take: &mut (dyn FnMut() -> Option<T> + Send),
     ) -> Result<T, Cause> {
-        let mut wait = StreamWait::after_check(self, interest, attempt.until);
-        std::future::poll_fn(|context| wait.poll(context, take)).await
+        Ok(wait_after_check(self, interest, attempt.until, take).await?)
     }
 
     /// Transfers what can be transferred next, after `take` has found that nothing can be.

@@ -67,7 +67,7 @@ impl StreamConnection {
         slot: &PollSlot,
         interest: StreamInterest,
         context: &mut Context<'_>,
-        check: &mut dyn FnMut() -> Option<()>,
+        check: &mut (dyn FnMut() -> Option<()> + Send),
     ) -> Poll<Result<()>> {
         let ready = wait::poll(slot, self, interest, context, check);
         ready.map_err(|cause| self.not_ready(interest, cause))

@@ -3,63 +3,27 @@
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use rdmacm_core as core;
+
 use super::connection::StreamConnection;
 use super::status::StreamInterest;
 use crate::error::Cause;
-use crate::event_loop::{PollSlot, TimedRegistration, TimedSource, WaitSource, WaiterKind};
+use crate::event_loop::{PollSlot, TimedSource, TimedWait, WaitSource};
 
-/// A wait of one caller, until a deadline. It also sends keep-alives.
-#[derive(Debug)]
-pub(super) struct StreamWait<'a> {
+/// Waits until `take` returns something, which it has not done just now. It also sends keep-alives.
+pub(super) fn wait_after_check<'a, T>(
     connection: &'a StreamConnection,
     interest: StreamInterest,
     until: Option<Instant>,
-    registration: TimedRegistration,
-}
-
-impl<'a> StreamWait<'a> {
-    /// Of a caller that has checked just now.
-    pub(super) fn after_check(
-        connection: &'a StreamConnection,
-        interest: StreamInterest,
-        until: Option<Instant>,
-    ) -> Self {
-        Self {
-            connection,
-            interest,
-            until,
-            registration: TimedRegistration::default(),
-        }
-    }
-
-    pub(super) fn poll<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        take: &mut dyn FnMut() -> Option<T>,
-    ) -> Poll<Result<T, Cause>> {
-        if !self.registration.is_registered() {
-            self.connection.end_polling(self.interest);
-        }
-        let event_loop = self.connection.event_loop();
-        let (kind, until) = (WaiterKind::Future, self.until);
-        let mut source = StreamSource {
-            connection: self.connection,
-            interest: self.interest,
-            take,
-        };
-        let registration = &mut self.registration;
-        let polled = registration.poll(event_loop, kind, &mut source, until, context);
-        polled.map_err(Cause::from)
-    }
-}
-
-impl Drop for StreamWait<'_> {
-    fn drop(&mut self) {
-        let queue_pair = self.connection.queue_pair();
-        self.registration.end(self.connection.event_loop(), |key| {
-            queue_pair.deregister(self.interest, key);
-        });
-    }
+    take: &'a mut (dyn FnMut() -> Option<T> + Send),
+) -> impl Future<Output = core::Result<T>> {
+    connection.end_polling(interest);
+    let source = StreamSource {
+        connection,
+        interest,
+        take,
+    };
+    TimedWait::after_check(connection.event_loop(), source, until)
 }
 
 /// Polls until `take` returns something, for a caller whose waker outlives the call.
@@ -68,7 +32,7 @@ pub(super) fn poll<T>(
     connection: &StreamConnection,
     interest: StreamInterest,
     context: &mut Context<'_>,
-    take: &mut dyn FnMut() -> Option<T>,
+    take: &mut (dyn FnMut() -> Option<T> + Send),
 ) -> Poll<Result<T, Cause>> {
     let mut source = StreamSource {
         connection,
@@ -84,7 +48,7 @@ pub(super) fn poll<T>(
 struct StreamSource<'a, T> {
     connection: &'a StreamConnection,
     interest: StreamInterest,
-    take: &'a mut dyn FnMut() -> Option<T>,
+    take: &'a mut (dyn FnMut() -> Option<T> + Send),
 }
 
 impl<T> TimedSource for StreamSource<'_, T> {
@@ -97,7 +61,7 @@ impl<T> TimedSource for StreamSource<'_, T> {
         [self.connection.keep_alive_due(), None]
     }
 
-    fn timer_due(&mut self, _: Option<Instant>) {
+    fn timer_due(&mut self, _: [bool; 2]) {
         let now = self.connection.event_loop().now();
         self.connection.queue_pair().send_keep_alive(now);
     }
