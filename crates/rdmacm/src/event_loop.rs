@@ -36,7 +36,6 @@ mod source;
 mod spawn_blocking;
 mod threads;
 mod timed_registration;
-#[cfg(feature = "verbs")]
 mod timed_wait;
 mod timers;
 mod wait;
@@ -54,7 +53,6 @@ pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
 pub(crate) use spawn_blocking::spawn_blocking;
 pub(crate) use threads::{WaitingThread, block_on};
 pub(crate) use timed_registration::TimedSource;
-#[cfg(feature = "verbs")]
 pub(crate) use timed_wait::TimedWait;
 pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 #[cfg(test)]

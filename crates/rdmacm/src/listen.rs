@@ -1,15 +1,15 @@
 //! Listening and accepting, with any queue pair.
 
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Waker;
 use std::time::Instant;
 
-use rdmacm_core::{self as core, CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
+use rdmacm_core::{CmAddr, CmId, DeviceId, Event, IdHandle};
 
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent, wait_for};
+use crate::event_loop::{EventLoop, EventQueue, ManagedId, PollSlot, QueuedEvent};
 use crate::id_options::IdOptions;
 use crate::stage::Stage;
 use crate::stop_handle::StopHandle;
@@ -18,6 +18,7 @@ mod accept;
 mod bind;
 mod peer_sequence;
 mod sockets;
+mod wait;
 
 pub(crate) use accept::{Accepted, Accepting, accept, look_up_peer, request_attrs};
 pub(crate) use peer_sequence::PeerSequence;
@@ -136,39 +137,9 @@ impl ListeningIds {
         Attempt::new(&self.event_loop, None, self.address.into())
     }
 
-    /// Waits for the next connect request.
-    pub(crate) async fn next_request(&self, deadline: Deadline) -> Result<Request> {
-        let attempt = self.attempt();
-        let until = deadline.until(self.event_loop.now());
-        let (event, child) = self.next_checked(&attempt, until).await?;
-        Ok(self.request(event, child))
-    }
-
-    /// Polls for the next connect request, as the caller of a slot.
-    pub(crate) fn poll_request(
-        &self,
-        slot: &PollSlot,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Request>> {
-        let attempt = self.attempt();
-        loop {
-            let check = self.next_check();
-            let mut requests = &*self.requests;
-            match ready!(slot.poll(&self.event_loop, &mut requests, check, context)) {
-                Ok(event) => {
-                    if let Some((event, child)) = self.handle(&attempt, event)? {
-                        return Poll::Ready(Ok(self.request(event, child)));
-                    }
-                }
-                Err(core::Error::DeadlinePassed) => self.check_sockets(&attempt)?,
-                Err(error) => return Poll::Ready(Err(attempt.fail(Stage::WaitForRequest, error))),
-            }
-        }
-    }
-
     /// What a wait for the next stream has brought.
     #[cfg(feature = "verbs")]
-    pub(crate) fn waited<T>(&self, waited: core::Result<Result<T>>) -> Result<T> {
+    pub(crate) fn wait_result<T>(&self, waited: rdmacm_core::Result<Result<T>>) -> Result<T> {
         waited.map_err(|error| self.attempt().fail(Stage::WaitForRequest, error))?
     }
 
@@ -188,14 +159,20 @@ impl ListeningIds {
     }
 
     /// The next connect request, if one was read.
+    #[cfg(feature = "verbs")]
     pub(crate) fn take_request(&self) -> Result<Option<Request>> {
-        let attempt = self.attempt();
+        self.take(&self.attempt())
+    }
+
+    /// The next connect request, if one was read. If there is none, checks the sockets.
+    fn take(&self, attempt: &Attempt) -> Result<Option<Request>> {
         while let Some(event) = self.requests.pop() {
-            if let Some((event, child)) = self.handle(&attempt, event)? {
-                return Ok(Some(self.request(event, child)));
+            let request = self.handle(attempt, event)?;
+            if request.is_some() {
+                return Ok(request);
             }
         }
-        self.check_sockets(&attempt)?;
+        self.check_sockets(attempt)?;
         Ok(None)
     }
 
@@ -231,30 +208,6 @@ impl ListeningIds {
         *self.device.get_or_init(query)
     }
 
-    /// The next request. Checks the sockets while it waits.
-    async fn next_checked(
-        &self,
-        attempt: &Attempt,
-        until: Option<Instant>,
-    ) -> Result<(Event, CmId)> {
-        loop {
-            let check = self.next_check();
-            let by = [until, check].into_iter().flatten().min();
-            let error = match self.next_unchecked(attempt, by).await {
-                Ok(request) => return Ok(request),
-                Err(error) => error,
-            };
-            if !matches!(error.cause(), Cause::Deadline) {
-                return Err(error);
-            }
-            // Another caller may have checked them meanwhile.
-            self.check_sockets(attempt)?;
-            if until.is_some_and(|until| until <= self.event_loop.now()) {
-                return Err(error);
-            }
-        }
-    }
-
     /// Checks the sockets, if that is due.
     fn check_sockets(&self, attempt: &Attempt) -> Result<()> {
         let Some(check) = self.next_check() else {
@@ -268,24 +221,8 @@ impl ListeningIds {
         checked.map_err(|cause| attempt.fail(Stage::WaitForRequest, cause))
     }
 
-    async fn next_unchecked(
-        &self,
-        attempt: &Attempt,
-        until: Option<Instant>,
-    ) -> Result<(Event, CmId)> {
-        loop {
-            // It may have gone, and would be woken in the future's place.
-            self.end_polling(&self.poll_slot);
-            let event = wait_for(&self.event_loop, &*self.requests, until).await;
-            let event = event.map_err(|error| attempt.fail(Stage::WaitForRequest, error))?;
-            if let Some(request) = self.handle(attempt, event)? {
-                return Ok(request);
-            }
-        }
-    }
-
     /// The connect request, if the event is one.
-    fn handle(&self, attempt: &Attempt, event: QueuedEvent) -> Result<Option<(Event, CmId)>> {
+    fn handle(&self, attempt: &Attempt, event: QueuedEvent) -> Result<Option<Request>> {
         match event {
             QueuedEvent::Cm(mut event) => {
                 if let Some(child) = event.take_child() {
@@ -294,7 +231,7 @@ impl ListeningIds {
                     migrated
                         .and_then(|()| self.options.apply_to_request(&child))
                         .map_err(|error| attempt.fail(Stage::WaitForRequest, error))?;
-                    return Ok(Some((event, child)));
+                    return Ok(Some(self.request(event, child)));
                 }
                 // For all waiters, now and later.
                 if let Some(reason) = CloseReason::from_event(&event) {

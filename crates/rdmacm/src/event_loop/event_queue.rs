@@ -7,7 +7,7 @@ use std::task::Waker;
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::pending_events::PendingEvents;
-use super::{NextWaiters, TimedSource, WaitSource, WaiterQueue, wake_all};
+use super::{NextWaiters, WaitSource, WaiterQueue, wake_all};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -279,8 +279,6 @@ impl RemovedWaiter {
         self.waiter.is_none() && self.next.is_empty()
     }
 }
-
-impl TimedSource for &EventQueue {}
 
 impl WaitSource for &EventQueue {
     type Item = QueuedEvent;

@@ -1,7 +1,6 @@
 //! The wait of a caller that polls.
 
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use rdmacm_core::Result;
 
@@ -14,12 +13,11 @@ use crate::sync::{Mutex, MutexGuard};
 pub(crate) struct PollSlot(Mutex<TimedRegistration>);
 
 impl PollSlot {
-    /// Polls for the next item of the source, until `until` at most.
+    /// Polls for the next item of the source.
     pub(crate) fn poll<S: TimedSource>(
         &self,
         event_loop: &EventLoop,
         source: &mut S,
-        until: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Poll<Result<S::Item>> {
         let mut slot = self.lock();
@@ -34,7 +32,7 @@ impl PollSlot {
                 return Poll::Ready(Ok(item));
             }
         }
-        slot.poll(event_loop, WaiterKind::Caller, source, until, context)
+        slot.poll(event_loop, WaiterKind::Caller, source, context)
     }
 
     /// Whether the last caller waits.

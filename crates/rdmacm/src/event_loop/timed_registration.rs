@@ -16,9 +16,7 @@ pub(crate) trait TimedSource: WaitSource {
     }
 
     /// When its timers are due.
-    fn timers(&mut self) -> [Option<Instant>; 2] {
-        [None; 2]
-    }
+    fn timers(&mut self) -> [Option<Instant>; 2];
 
     /// Some of its timers are due.
     fn timer_due(&mut self, is_due: [bool; 2]) {
@@ -36,37 +34,34 @@ pub(crate) trait TimedSource: WaitSource {
 /// same when these change, and so keeps its place among the waiters. It ends when a poll is ready,
 /// or with [`end`](Self::end).
 #[derive(Debug, Default)]
-pub(super) struct TimedRegistration(Option<Registered>);
+pub(super) struct TimedRegistration {
+    until: Option<Instant>,
+    registered: Option<Registered>,
+}
 
 #[derive(Debug)]
 struct Registered {
     registration: Registration,
-    /// What its timer was set for.
-    moments: Moments,
-}
-
-/// The deadline, and the timers of the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moments {
-    until: Option<Instant>,
+    /// The timers of the source when it was set.
     timers: [Option<Instant>; 2],
 }
 
-impl Moments {
-    fn first(self) -> Option<Instant> {
-        let [one, other] = self.timers;
-        [self.until, one, other].into_iter().flatten().min()
-    }
-}
-
 impl TimedRegistration {
+    /// Until `until` at most.
+    pub(super) fn new(until: Option<Instant>) -> Self {
+        Self {
+            until,
+            registered: None,
+        }
+    }
+
     pub(super) fn is_registered(&self) -> bool {
-        self.0.is_some()
+        self.registered.is_some()
     }
 
     /// As [`Registration::has_failed_for_another`].
     pub(super) fn has_failed_for_another(&self, event_loop: &EventLoop, waker: &Waker) -> bool {
-        let registered = self.0.as_ref();
+        let registered = self.registered.as_ref();
         registered.is_some_and(|registered| {
             registered
                 .registration
@@ -74,33 +69,31 @@ impl TimedRegistration {
         })
     }
 
-    /// The source's next item, until `until` at most. Whoever is not registered has looked at the
-    /// source just now.
+    /// The source's next item. Whoever is not registered has looked at the source just now.
     #[inline]
     pub(super) fn poll<S: TimedSource>(
         &mut self,
         event_loop: &EventLoop,
         kind: WaiterKind,
         source: &mut S,
-        until: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Poll<Result<S::Item>> {
         loop {
             let timers = source.timers();
-            let moments = Moments { until, timers };
-            let by = moments.first();
-            let registered = self.0.get_or_insert_with(|| Registered {
+            let [one, other] = timers;
+            let by = [self.until, one, other].into_iter().flatten().min();
+            let registered = self.registered.get_or_insert_with(|| Registered {
                 registration: Registration::after_check(event_loop, kind, by),
-                moments,
+                timers,
             });
-            if registered.moments != moments {
+            if registered.timers != timers {
                 registered.registration.set_until(event_loop, by);
-                registered.moments = moments;
+                registered.timers = timers;
             }
             match registered.registration.poll(event_loop, source, context) {
                 Poll::Pending if source.have_timers_changed(timers) => {}
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(Error::DeadlinePassed)) if until != by => {
+                Poll::Ready(Err(Error::DeadlinePassed)) if self.until != by => {
                     source.timer_due(timers.map(|timer| timer == by));
                     // It has fired, even if the next one is for the same moment.
                     registered.registration.set_until(event_loop, by);
@@ -119,7 +112,7 @@ impl TimedRegistration {
         event_loop: &EventLoop,
         deregister: impl FnOnce(u64),
     ) -> Option<Waker> {
-        let mut registered = self.0.take()?;
+        let mut registered = self.registered.take()?;
         registered.registration.deregister(event_loop, deregister)
     }
 }

@@ -16,7 +16,6 @@ use super::{EventLoop, TimedSource, WaiterKind};
 pub(crate) struct TimedWait<'a, S: TimedSource> {
     event_loop: &'a EventLoop,
     source: S,
-    until: Option<Instant>,
     registration: TimedRegistration,
 }
 
@@ -30,8 +29,7 @@ impl<'a, S: TimedSource> TimedWait<'a, S> {
         Self {
             event_loop,
             source,
-            until,
-            registration: TimedRegistration::default(),
+            registration: TimedRegistration::new(until),
         }
     }
 }
@@ -46,7 +44,7 @@ impl<S: TimedSource> Future for TimedWait<'_, S> {
         let this = &mut *self;
         let (event_loop, kind) = (this.event_loop, WaiterKind::Future);
         this.registration
-            .poll(event_loop, kind, &mut this.source, this.until, context)
+            .poll(event_loop, kind, &mut this.source, context)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn poll<T>(
     take: impl FnMut(&mut State, Status) -> Option<T>,
 ) -> Poll<Result<T, Cause>> {
     let mut source = MessageSource::new(connection, interest, take);
-    let polled = slot.poll(connection.event_loop(), &mut source, None, context);
+    let polled = slot.poll(connection.event_loop(), &mut source, context);
     polled.map_err(Cause::from)
 }
 

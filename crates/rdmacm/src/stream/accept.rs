@@ -76,7 +76,8 @@ impl PendingHandshakes {
                 ids,
                 options,
             };
-            ids.waited(TimedWait::after_check(ids.event_loop(), source, None).await)
+            let waited = TimedWait::after_check(ids.event_loop(), source, None).await;
+            ids.wait_result(waited)
         }
     }
 
@@ -93,8 +94,8 @@ impl PendingHandshakes {
             ids,
             options,
         };
-        let polled = slot.poll(ids.event_loop(), &mut source, None, context);
-        polled.map(|waited| ids.waited(waited))
+        let polled = slot.poll(ids.event_loop(), &mut source, context);
+        polled.map(|waited| ids.wait_result(waited))
     }
 
     /// Ends the wait of the last caller of a slot.

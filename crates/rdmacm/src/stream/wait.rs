@@ -39,7 +39,7 @@ pub(super) fn poll<T>(
         interest,
         take,
     };
-    let polled = slot.poll(connection.event_loop(), &mut source, None, context);
+    let polled = slot.poll(connection.event_loop(), &mut source, context);
     polled.map_err(Cause::from)
 }
 
