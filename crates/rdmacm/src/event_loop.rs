@@ -42,6 +42,7 @@ mod wait;
 mod waiter_queue;
 mod wake_all;
 mod waker_fn;
+mod wakers;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
@@ -57,9 +58,10 @@ pub(crate) use timed_wait::TimedWait;
 pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;
-pub(crate) use waiter_queue::{NextWaiters, WaiterKind, WaiterQueue};
+pub(crate) use waiter_queue::{WaiterKind, WaiterQueue};
 pub(crate) use wake_all::{wake_all, wake_and_then};
 pub(crate) use waker_fn::waker_fn;
+pub(crate) use wakers::Wakers;
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;

@@ -7,7 +7,7 @@ use std::task::Waker;
 use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::pending_events::PendingEvents;
-use super::{NextWaiters, WaitSource, WaiterQueue, wake_all};
+use super::{WaitSource, WaiterQueue, Wakers, wake_all};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -211,7 +211,7 @@ impl EventQueue {
         let next = if is_ready {
             inner.waiters.next()
         } else {
-            NextWaiters::default()
+            Wakers::default()
         };
         RemovedWaiter { waiter, next }
     }
@@ -259,7 +259,7 @@ impl EventQueue {
 #[must_use]
 pub(crate) struct RemovedWaiter {
     waiter: Option<Waker>,
-    next: NextWaiters,
+    next: Wakers,
 }
 
 impl RemovedWaiter {
@@ -269,7 +269,7 @@ impl RemovedWaiter {
     }
 
     /// Who is to be woken. As [`finish`](Self::finish) otherwise.
-    pub(crate) fn into_next(self) -> NextWaiters {
+    pub(crate) fn into_next(self) -> Wakers {
         drop(self.waiter);
         self.next
     }

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{NextWaiters, WaitSource, WaiterQueue};
+use super::{WaitSource, WaiterQueue, Wakers};
 
 /// Limits the TCP handshakes of an event loop. A handshake with a host that does not answer
 /// occupies a thread, an id and a queue pair with its memory until TCP gives up, long after
@@ -24,11 +24,11 @@ struct Inner {
 
 impl Inner {
     /// The waiter to wake, if a handshake may begin.
-    fn next_waiter(&self, limit: usize) -> NextWaiters {
+    fn next_waiter(&self, limit: usize) -> Wakers {
         if self.in_flight < limit {
             self.waiters.next()
         } else {
-            NextWaiters::default()
+            Wakers::default()
         }
     }
 }

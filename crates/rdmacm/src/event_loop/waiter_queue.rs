@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use super::wake_all;
+use super::Wakers;
 
 /// How a task waits, in the order in which they are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,14 +122,11 @@ impl WaiterQueue {
 
     /// Those to wake so that one of them looks: the first driver, future or thread; if there is none,
     /// all callers, of which some may have gone.
-    pub(crate) fn next(&self) -> NextWaiters {
+    pub(crate) fn next(&self) -> Wakers {
         let first = self.first.as_ref();
         let are_callers = first.is_some_and(|(key, _)| *key >= CALLERS);
-        let others = if are_callers { self.others.len() } else { 0 };
-        NextWaiters {
-            first: self.first().cloned(),
-            others: self.iter().skip(1).take(others).cloned().collect(),
-        }
+        let count = if are_callers { self.len() } else { 1 };
+        self.iter().take(count).cloned().collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {
@@ -137,33 +134,6 @@ impl WaiterQueue {
             .iter()
             .chain(&self.others)
             .map(|(_, waker)| waker)
-    }
-}
-
-/// Waiters to wake, without a lock. Mostly there is at most one.
-#[derive(Debug, Default)]
-#[must_use]
-pub(crate) struct NextWaiters {
-    first: Option<Waker>,
-    others: Vec<Waker>,
-}
-
-impl NextWaiters {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
-    pub(crate) fn wake(self) {
-        wake_all(self);
-    }
-}
-
-impl IntoIterator for NextWaiters {
-    type Item = Waker;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<Waker>, std::vec::IntoIter<Waker>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.others)
     }
 }
 
@@ -214,18 +184,16 @@ mod tests {
             let key = WaiterKind::Caller.key(FUTURES + number);
             assert!(queue.add(key, waker).is_none());
         }
-        let next = queue.next();
-        assert!(next.first.is_some_and(|first| first.will_wake(&caller)));
-        assert!(next.others.len() == 1 && next.others[0].will_wake(&other));
+        let next: Vec<_> = queue.next().into_iter().collect();
+        assert!(next.len() == 2 && next[0].will_wake(&caller) && next[1].will_wake(&other));
         let later = [
             (3, WaiterKind::Future, &future),
             (4, WaiterKind::Driver, &driver),
         ];
         for (number, kind, waker) in later {
             assert!(queue.add(kind.key(FUTURES + number), waker).is_none());
-            let next = queue.next();
-            assert!(next.first.is_some_and(|first| first.will_wake(waker)));
-            assert!(next.others.is_empty());
+            let next: Vec<_> = queue.next().into_iter().collect();
+            assert!(next.len() == 1 && next[0].will_wake(waker));
         }
     }
 

@@ -18,7 +18,7 @@ use super::options::StreamOptions;
 use super::queue_pair::{StreamQueuePair, Transferred};
 use super::readiness::Readiness;
 use super::receive_state::Reading;
-use super::status::{StreamInterest, Wakers};
+use super::status::StreamInterest;
 use super::wait::{self, wait_after_check};
 use crate::attempt::Attempt;
 use crate::busy_polling::BusyPolling;
@@ -26,7 +26,7 @@ use crate::close_reason::CloseReason;
 use crate::connection::Established;
 use crate::data::{CompletionHandler as _, Timeouts, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result};
-use crate::event_loop::{EventLoop, PollSlot, waker_fn};
+use crate::event_loop::{EventLoop, PollSlot, Wakers, waker_fn};
 use crate::stage::Stage;
 
 /// An established connection, and the queue pair that carries its bytes.

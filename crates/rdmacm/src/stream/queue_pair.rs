@@ -22,10 +22,10 @@ use super::receive_state::{PeerMemory, ReceiveState};
 use super::send_state::SendState;
 use super::shared_receives::SharedReceives;
 use super::shared_status::{SharedStatus, StatusGuard};
-use super::status::{Status, StreamInterest, Wakers};
+use super::status::{Status, StreamInterest};
 use crate::busy_polling::BusyPolling;
 use crate::data::{CompletionHandler, CqKind, KeepAlive, OpenDevice, limit_attr_retries};
-use crate::event_loop::EventLoop;
+use crate::event_loop::{EventLoop, Wakers};
 
 mod completions;
 mod mapped_memory;

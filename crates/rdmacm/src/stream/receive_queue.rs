@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use rdmacm_verbs::{Completion, CompletionQueue, Result};
 
 use super::shared_receives::{MessageQueue, SharedReceives};
-use super::status::Wakers;
+use crate::event_loop::Wakers;
 
 /// Where the peer's messages arrive.
 #[derive(Debug)]

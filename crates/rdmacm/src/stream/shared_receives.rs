@@ -10,9 +10,8 @@ use rdmacm_verbs::{Completion, CompletionQueue, Result, SgList, SharedReceiveQue
 
 use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
-use super::status::Wakers;
 use crate::data::{CompletionHandler, CqKind, OpenDevice};
-use crate::event_loop::{EventLoop, wake_all, wake_and_then};
+use crate::event_loop::{EventLoop, Wakers, wake_all, wake_and_then};
 
 /// How many completions are taken at once.
 const MAX_COMPLETIONS: u32 = 16;
@@ -281,7 +280,7 @@ impl SharedReceives {
             wakers
         });
         let wakers: Vec<_> = of_each.collect();
-        wake_all(wakers.into_iter().flat_map(Wakers::into_each));
+        wake_all(wakers.into_iter().flatten());
     }
 }
 

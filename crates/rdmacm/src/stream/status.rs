@@ -6,7 +6,7 @@ use rdmacm_rsocket::Shutdown;
 
 use super::failure::StreamFailure;
 use crate::data::KeepAlive;
-use crate::event_loop::{WaiterQueue, WaitingThread, wake_all};
+use crate::event_loop::{WaiterQueue, WaitingThread, Wakers};
 
 /// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,18 +140,18 @@ impl Status {
 
     /// Wakes the waiter that comes [first](WaiterQueue::first).
     pub(super) fn wake_first(&self, interest: StreamInterest, wakers: &mut Wakers) {
-        wakers.extend(self.queue(interest).first());
-        wakers.extend(&self.descriptor);
+        wakers.add_missing(self.queue(interest).first());
+        wakers.add_missing(&self.descriptor);
     }
 
     /// Wakes those that wait for progress, which may be enough for each of them.
     pub(super) fn made_progress(&self, wakers: &mut Wakers) {
-        wakers.extend(self.for_progress.iter());
-        wakers.extend(&self.descriptor);
+        wakers.add_missing(self.for_progress.iter());
+        wakers.add_missing(&self.descriptor);
     }
 
     pub(super) fn wake_all(&self, wakers: &mut Wakers) {
-        wakers.extend(self.wakers());
+        wakers.add_missing(self.wakers());
     }
 
     /// Those of all waiters, and of the descriptor.
@@ -167,52 +167,5 @@ impl Status {
             &self.flushers,
             &self.for_progress,
         ]
-    }
-}
-
-/// Waiters that are woken without a lock: dropping the last waker of a task ends the task.
-#[derive(Debug, Default)]
-pub(super) struct Wakers {
-    /// Mostly there is at most one.
-    first: Option<Waker>,
-    more: Vec<Waker>,
-}
-
-impl Wakers {
-    fn extend<'a>(&mut self, wakers: impl IntoIterator<Item = &'a Waker>) {
-        for waker in wakers {
-            if self.contains(waker) {
-                continue;
-            }
-            match self.first {
-                None => self.first = Some(waker.clone()),
-                Some(_) => self.more.push(waker.clone()),
-            }
-        }
-    }
-
-    /// Whether this one is woken. A waker may fail to recognise its clone.
-    fn contains(&self, waker: &Waker) -> bool {
-        let mut known = self.first.iter().chain(&self.more);
-        known.any(|known| known.will_wake(waker))
-    }
-
-    #[inline]
-    pub(super) fn wake(self) {
-        if self.first.is_some() || self.more.capacity() > 0 {
-            self.wake_each();
-        } else {
-            // There is nothing to drop.
-            std::mem::forget(self);
-        }
-    }
-
-    #[cold]
-    fn wake_each(self) {
-        wake_all(self.into_each());
-    }
-
-    pub(super) fn into_each(self) -> impl Iterator<Item = Waker> {
-        self.first.into_iter().chain(self.more)
     }
 }

@@ -5,9 +5,9 @@ use rdmacm_rsocket::{Control, How, ProtocolError};
 
 use super::failure::StreamFailure;
 use super::shared_status::SharedStatus;
-use super::status::{Status, StreamInterest, Wakers};
+use super::status::{Status, StreamInterest};
 use crate::data::KeepAlive;
-use crate::event_loop::new_waker;
+use crate::event_loop::{Wakers, new_waker};
 
 fn status() -> SharedStatus {
     let now = std::time::Instant::now();

@@ -9,9 +9,9 @@ use shuttle::thread;
 
 use super::failure::StreamFailure;
 use super::shared_status::SharedStatus;
-use super::status::{Status, StreamInterest, Wakers};
+use super::status::{Status, StreamInterest};
 use crate::data::KeepAlive;
-use crate::event_loop::{WaitSource, block_on, wait_for};
+use crate::event_loop::{WaitSource, Wakers, block_on, wait_for};
 use crate::schedules::check;
 use crate::test_loop::{TestLoop, join_all};
 

@@ -8,12 +8,13 @@ use rdmacm_verbs::{
 
 use super::{MESSAGE_SIZE, StreamQueuePair};
 use crate::data::{CqKind, Failure};
+use crate::event_loop::Wakers;
 use crate::stream::failure::StreamFailure;
 use crate::stream::options::SPARE_RECEIVES;
 use crate::stream::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
 use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
-use crate::stream::status::{StreamInterest, Wakers};
+use crate::stream::status::StreamInterest;
 
 /// How many messages are handled one by one before memory is taken for many: a stream that receives
 /// few keeps none.

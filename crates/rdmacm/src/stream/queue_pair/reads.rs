@@ -6,9 +6,10 @@ use std::ops::Range;
 use rdmacm_verbs::RemoteAccessRegion;
 
 use super::{StreamQueuePair, Transferred};
+use crate::event_loop::Wakers;
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_state::{Reading, ReceiveState};
-use crate::stream::status::{StreamInterest, Wakers};
+use crate::stream::status::StreamInterest;
 
 impl StreamQueuePair {
     /// Whether a read would return nothing, of a caller that perhaps has checked for completions

@@ -6,10 +6,10 @@ use std::task::Waker;
 
 use super::StreamQueuePair;
 use crate::data::{CompletionHandler, CqKind};
-use crate::event_loop::{EventLoop, WaitingThread, wake_and_then};
+use crate::event_loop::{EventLoop, WaitingThread, Wakers, wake_and_then};
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_queue::ReceiveQueue;
-use crate::stream::status::{StreamInterest, Wakers};
+use crate::stream::status::StreamInterest;
 
 /// The queues whose notification was not requested before.
 #[derive(Clone, Copy)]

@@ -4,10 +4,10 @@ use std::io::IoSlice;
 
 use super::completions::ALL;
 use super::{StreamQueuePair, Transferred};
+use crate::event_loop::Wakers;
 use crate::stream::failure::StreamFailure;
 use crate::stream::send_state::SendState;
 use crate::stream::slices::Slices;
-use crate::stream::status::Wakers;
 
 impl StreamQueuePair {
     /// Writes what there is room for; `None` if there is none.
