@@ -59,7 +59,7 @@ impl Established {
     pub(crate) fn disconnect(&self) -> Result<bool, Cause> {
         let id = self.id.id();
         // If the peer has disconnected as well, destroying the id replies to it.
-        if self.id.queue().begin_disconnect() {
+        if self.id.queue().disconnect_state().begin() {
             return Ok(false);
         }
         let disconnected = match self.id.queue_pair() {

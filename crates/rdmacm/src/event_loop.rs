@@ -22,6 +22,7 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 mod cm_events;
 mod connecting;
+mod disconnect_state;
 mod event_queue;
 mod extensions;
 mod failure;

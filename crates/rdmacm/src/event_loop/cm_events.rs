@@ -93,7 +93,7 @@ impl CmEvents {
         let is_disconnect = event.kind() == EventKind::Disconnected;
         let pending = PendingEvent(&queue, Some(event));
         if is_disconnect {
-            queue.reply_to_disconnect();
+            queue.disconnect_state().reply();
         }
         drop(pending);
     }

@@ -1,11 +1,12 @@
 //! What has come for an id and was not read yet.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::Waker;
 
-use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
+use rdmacm_core::{Error, Event, EventKind};
 
+use super::disconnect_state::DisconnectState;
 use super::pending_events::PendingEvents;
 use super::{WaitSource, WaiterQueue, Wakers, wake_all};
 use crate::close_reason::CloseReason;
@@ -30,6 +31,7 @@ pub(crate) struct EventQueue {
     inner: Mutex<Inner>,
     /// Whether [`pop`](Self::pop) would return something. Read without the lock.
     is_ready: AtomicBool,
+    disconnect_state: DisconnectState,
     trace: Trace,
 }
 
@@ -42,19 +44,8 @@ struct Inner {
     waiters: WaiterQueue,
     /// Of a connection, which wakes its own waiters.
     connection: Option<Waker>,
-    disconnect_reply: Option<DisconnectReply>,
     is_closed: bool,
-    /// The peer has disconnected.
-    is_disconnected: bool,
-    /// This side has disconnected because its queue pair failed.
-    is_abandoned: bool,
     close_reason: Option<CloseReason>,
-}
-
-/// How to reply to the peer's disconnect request, which a RoCE peer waits for.
-struct DisconnectReply {
-    id: IdHandle,
-    queue_pair: Weak<dyn QueuePair>,
 }
 
 impl EventQueue {
@@ -71,6 +62,10 @@ impl EventQueue {
 
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    pub(crate) fn disconnect_state(&self) -> &DisconnectState {
+        &self.disconnect_state
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -214,43 +209,6 @@ impl EventQueue {
             Wakers::default()
         };
         RemovedWaiter { waiter, next }
-    }
-
-    /// From now on reading the peer's disconnect request also replies to it.
-    pub(crate) fn reply_with(&self, id: &IdHandle, queue_pair: Weak<dyn QueuePair>) {
-        self.inner().disconnect_reply = Some(DisconnectReply {
-            id: id.clone(),
-            queue_pair,
-        });
-    }
-
-    /// This side disconnects: from now on there is nothing to reply to. Returns whether
-    /// the peer has disconnected already.
-    pub(crate) fn begin_disconnect(&self) -> bool {
-        let mut inner = self.inner();
-        inner.disconnect_reply = None;
-        inner.is_disconnected
-    }
-
-    /// This side disconnects because its queue pair failed. Returns whether there is a
-    /// peer to disconnect from, once.
-    pub(super) fn abandon(&self) -> bool {
-        let mut inner = self.inner();
-        let was_abandoned = std::mem::replace(&mut inner.is_abandoned, true);
-        !was_abandoned && !inner.is_disconnected
-    }
-
-    pub(super) fn reply_to_disconnect(&self) {
-        let mut inner = self.inner();
-        inner.is_disconnected = true;
-        let Some(DisconnectReply { id, queue_pair }) = inner.disconnect_reply.take() else {
-            return;
-        };
-        drop(inner);
-        // Without an owner the id is being destroyed, which replies as well.
-        if let Some(queue_pair) = queue_pair.upgrade() {
-            let _ = id.with_queue_pair(queue_pair.as_ref()).disconnect();
-        }
     }
 }
 

@@ -90,7 +90,8 @@ impl ManagedId {
     pub(crate) fn reply_to_disconnect(&self) {
         if let Some(queue_pair) = self.non_iwarp_queue_pair() {
             let queue_pair = Arc::downgrade(queue_pair);
-            self.queue.reply_with(&self.handle, queue_pair);
+            let state = self.queue.disconnect_state();
+            state.reply_with(&self.handle, queue_pair);
         }
     }
 
@@ -98,7 +99,7 @@ impl ManagedId {
     /// the connection is closed with the queue pair.
     pub(crate) fn abandon(&self) {
         let queue_pair = self.non_iwarp_queue_pair();
-        if let Some(queue_pair) = queue_pair.filter(|_| self.queue.abandon()) {
+        if let Some(queue_pair) = queue_pair.filter(|_| self.queue.disconnect_state().abandon()) {
             let _ = self
                 .handle
                 .with_queue_pair(queue_pair.as_ref())
