@@ -43,11 +43,12 @@ pub(crate) enum AfterClose {
 }
 
 impl Mapping {
-    pub(crate) fn whole(memory: &Arc<MappedMemory>) -> Self {
+    pub(crate) fn whole(memory: Arc<MappedMemory>) -> Self {
+        let length = memory.length;
         Self {
-            memory: Arc::clone(memory),
+            memory,
             start: 0,
-            length: memory.length,
+            length,
         }
     }
 
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_split_mapping_has_disjoint_parts() {
-        let (head, slots) = Mapping::whole(&mapped()).split_at(16).unwrap();
+        let (head, slots) = Mapping::whole(mapped()).split_at(16).unwrap();
         assert_eq!((head.length, slots.length), (16, LENGTH - 16));
         let head = Words::new(head);
         assert!(head.word(12).is_some());
@@ -279,13 +280,13 @@ mod tests {
         slots.write(0, 0, &[0xff; 8]);
         assert_eq!(head.word(12).unwrap().get().load(Ordering::Relaxed), 0);
         assert_eq!(slots.slot(4).load_byte(0), 0xff);
-        assert!(Mapping::whole(&mapped()).split_at(LENGTH + 1).is_none());
+        assert!(Mapping::whole(mapped()).split_at(LENGTH + 1).is_none());
     }
 
     #[test]
     fn a_detached_mapping_is_zeroed_memory() {
         let mapped = mapped();
-        let slots = Slots::<u64>::new(Mapping::whole(&mapped), 8, 8).unwrap();
+        let slots = Slots::<u64>::new(Mapping::whole(Arc::clone(&mapped)), 8, 8).unwrap();
         let slot = slots.slot(3);
         slot.store_half_word(2, 0xabcd);
         mapped.detach().unwrap();
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn what_the_driver_has_written_is_kept_where_it_is_of_use() {
         let mapped = mapped_until(AfterClose::Copy);
-        let slots = Slots::<u64>::new(Mapping::whole(&mapped), 8, 8).unwrap();
+        let slots = Slots::<u64>::new(Mapping::whole(Arc::clone(&mapped)), 8, 8).unwrap();
         for slot in 0..8_u16 {
             slots.slot(slot.into()).store_half_word(2, 0xab00 | slot);
         }
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_byte_of_each_slot_is_loaded() {
-        let slots = Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), 16, 4).unwrap();
+        let slots = Slots::<[u64; 2]>::new(Mapping::whole(mapped()), 16, 4).unwrap();
         slots.slot(2).store_byte(9, 7);
         let bytes = slots.bytes(9);
         assert_eq!(
@@ -334,27 +335,27 @@ mod tests {
     #[test]
     #[should_panic(expected = "1 bytes at 16 of 16")]
     fn no_byte_behind_the_slots_is_loaded() {
-        let slots = Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), 16, 4).unwrap();
+        let slots = Slots::<[u64; 2]>::new(Mapping::whole(mapped()), 16, 4).unwrap();
         let _ = slots.bytes(16);
     }
 
     #[test]
     fn slots_have_their_size() {
-        let of_two = |stride| Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), stride, 2);
+        let of_two = |stride| Slots::<[u64; 2]>::new(Mapping::whole(mapped()), stride, 2);
         assert!(of_two(8).is_none() && of_two(16).is_some());
     }
 
     #[test]
     #[should_panic(expected = "2 bytes at 7 of 8")]
     fn nothing_is_written_behind_a_slot() {
-        let slots = Slots::<u64>::new(Mapping::whole(&mapped()), 8, 8).unwrap();
+        let slots = Slots::<u64>::new(Mapping::whole(mapped()), 8, 8).unwrap();
         slots.write(0, 7, &[1; 2]);
     }
 
     #[test]
     #[should_panic(expected = "4 bytes at 6 of 8")]
     fn no_value_is_written_behind_a_slot() {
-        let slots = Slots::<u64>::new(Mapping::whole(&mapped()), 8, 8).unwrap();
+        let slots = Slots::<u64>::new(Mapping::whole(mapped()), 8, 8).unwrap();
         slots.slot(0).put(6, &1_u32);
     }
 }

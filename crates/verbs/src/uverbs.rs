@@ -216,7 +216,7 @@ impl Uverbs {
             let mapped = MappedMemory::new(file, offset, length, after_close, fork_detector);
             let mapped = mapped.map_err(|error| Error::map(&error))?;
             let mapped = self.mappings.add(|entry| mapped.listed(entry));
-            Ok(Mapping::whole(&mapped))
+            Ok(Mapping::whole(mapped))
         })
     }
 

@@ -53,10 +53,14 @@ impl ConnectAttempts<'_> {
         let connect = move |mut attempt: Attempt, target| async move {
             let routed = resolve(&attempt, self.config, &target).await?;
             let id = routed.id.id();
-            let queue_pair = factory
-                .create(id)
-                .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))?;
-            let queue_pair = Arc::new(queue_pair);
+            // No `map_err`: it would move a queue pair, which is large.
+            let queue_pair = match factory.create(id) {
+                Ok(queue_pair) => Arc::new(queue_pair),
+                Err(error) => {
+                    let cause = Cause::queue_pair(error);
+                    return Err(attempt.fail_on(id, Stage::QueuePair, cause));
+                }
+            };
             let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let param = self.config.param.clone();
             let established = handshake(&mut attempt, routed, shared, param).await?;

@@ -44,7 +44,8 @@ pub(crate) async fn resolve(
     let source = chosen.or(target.source);
 
     let stage = Stage::ResolveAddress;
-    id.resolve_addr(source, target.destination, timeout(attempt))
+    let timeout = timeout(attempt);
+    id.resolve_addr(source, target.destination, timeout)
         .map_err(refused(stage))?;
     wait_for_event(attempt, &managed, stage, EventKind::AddrResolved).await?;
 
@@ -53,7 +54,7 @@ pub(crate) async fn resolve(
     let known = target.route_from(chosen);
     let uses_known = !known.is_empty() && !shapes_route(options, target, id);
     if !uses_known || id.set_ib_path(known).is_err() {
-        id.resolve_route(timeout(attempt)).map_err(refused(stage))?;
+        id.resolve_route(timeout).map_err(refused(stage))?;
     }
     wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;
     Ok(Routed {
@@ -88,7 +89,8 @@ pub(crate) async fn wait_for_event(
     expected: EventKind,
 ) -> Result<Event> {
     loop {
-        let event = next_event(attempt, id).await;
+        let queued = id.next(attempt.until).await;
+        let event = queued.map_err(Cause::from).and_then(cm_event);
         let event = event.map_err(|cause| attempt.fail_on(id.id(), stage, cause))?;
         if event.kind() == expected && event.failure().is_none() {
             id.queue().trace().stage(stage, || attempt.elapsed());
@@ -98,10 +100,6 @@ pub(crate) async fn wait_for_event(
             return Err(attempt.failed(id.id(), stage, &event));
         }
     }
-}
-
-async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Event, Cause> {
-    cm_event(id.next(attempt.until).await?)
 }
 
 /// The event. A command on the blocking executor that was refused is a failure.

@@ -85,10 +85,12 @@ impl EventQueue {
         }
         inner.events.push(event);
         self.is_ready.store(true, Ordering::Release);
-        let next = inner.waiters.next();
-        let connection = inner.connection.clone();
+        let mut next = inner.waiters.next();
+        if let Some(connection) = &inner.connection {
+            next.add(connection.clone());
+        }
         drop(inner);
-        wake_all(next.into_iter().chain(connection));
+        next.wake();
     }
 
     /// From now on this waker too is woken by all that comes. Those who have waited for the

@@ -113,8 +113,8 @@ impl ManagedId {
     }
 
     /// Waits for the next event.
-    pub(crate) async fn next(&self, until: Option<Instant>) -> Result<QueuedEvent> {
-        wait_for(&self.event_loop, &*self.queue, until).await
+    pub(crate) fn next(&self, until: Option<Instant>) -> impl Future<Output = Result<QueuedEvent>> {
+        wait_for(&self.event_loop, &*self.queue, until)
     }
 
     /// Leaves the id to the end of the process, which keeps its channel open as well: for

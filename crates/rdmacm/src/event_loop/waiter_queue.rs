@@ -123,10 +123,10 @@ impl WaiterQueue {
     /// Those to wake so that one of them looks: the first driver, future or thread; if there is none,
     /// all callers, of which some may have gone.
     pub(crate) fn next(&self) -> Wakers {
-        let first = self.first.as_ref();
-        let are_callers = first.is_some_and(|(key, _)| *key >= CALLERS);
-        let count = if are_callers { self.len() } else { 1 };
-        self.iter().take(count).cloned().collect()
+        match &self.first {
+            Some((first, _)) if *first >= CALLERS => self.iter().cloned().collect(),
+            _ => self.first().cloned().into(),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {

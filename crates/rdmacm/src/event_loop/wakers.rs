@@ -26,10 +26,7 @@ impl Wakers {
             if self.contains(waker) {
                 continue;
             }
-            match self.first {
-                None => self.first = Some(waker.clone()),
-                Some(_) => self.others.push(waker.clone()),
-            }
+            self.add(waker.clone());
         }
     }
 
@@ -40,6 +37,15 @@ impl Wakers {
         known.any(|known| known.will_wake(waker))
     }
 
+    /// Adds one.
+    pub(crate) fn add(&mut self, waker: Waker) {
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.others.push(waker),
+        }
+    }
+
+    /// Wakes each of them, also if the waker of one panics.
     #[inline]
     pub(crate) fn wake(self) {
         if self.first.is_some() || self.others.capacity() > 0 {
@@ -50,9 +56,24 @@ impl Wakers {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn wake_each(self) {
-        wake_all(self);
+        match self {
+            Self {
+                first: Some(only),
+                others,
+            } if others.is_empty() => only.wake(),
+            several => wake_all(several),
+        }
+    }
+}
+
+impl From<Option<Waker>> for Wakers {
+    fn from(first: Option<Waker>) -> Self {
+        Self {
+            first,
+            others: Vec::new(),
+        }
     }
 }
 
