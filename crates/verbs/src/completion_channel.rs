@@ -86,7 +86,11 @@ impl CompletionChannel {
         // Before reading: a queue that is armed once too often does no harm.
         self.clear_notification_due();
         let event: Option<CompletionEvent> = self.0.readable.read()?;
-        Ok(event.and_then(|event| Token::from_handle(event.user_handle)))
+        if event.is_some() {
+            // It may be of a queue that was armed since then.
+            self.clear_notification_due();
+        }
+        Ok(event.map(|event| Token::from_handle(event.user_handle)))
     }
 
     /// Waits for the next notification and takes it; `None` if the deadline passes.
