@@ -16,14 +16,15 @@ pub(crate) trait SendRing {
     /// How many scatter/gather entries fit into a request.
     fn max_sges(&self) -> u32;
 
-    /// Whether there is space for this many more requests. The device frees space on its own.
-    fn has_room(&self, requests: usize) -> bool;
+    /// Whether there is space for this many more requests.
+    #[cfg(test)]
+    fn has_room(&self, requests: usize) -> bool {
+        self.room(requests) >= requests
+    }
 
     /// How many more requests there is space for, at least. Looks for space for this many
-    /// requests, and may find more.
-    fn room(&self, requests: usize) -> usize {
-        if self.has_room(requests) { requests } else { 0 }
-    }
+    /// requests, and may find more. The device frees space on its own.
+    fn room(&self, requests: usize) -> usize;
 
     /// Adds a SEND of one scatter/gather entry and without a destination, as
     /// [`push`](Self::push), after it has called `first`.
@@ -86,10 +87,6 @@ impl SendRing for SendRings {
 
     fn max_sges(&self) -> u32 {
         of_driver!(self, ring => ring.max_sges())
-    }
-
-    fn has_room(&self, requests: usize) -> bool {
-        of_driver!(self, ring => ring.has_room(requests))
     }
 
     fn room(&self, requests: usize) -> usize {

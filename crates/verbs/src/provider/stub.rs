@@ -364,8 +364,8 @@ impl SendRing for Ring {
         4
     }
 
-    fn has_room(&self, _: usize) -> bool {
-        true
+    fn room(&self, requests: usize) -> usize {
+        requests
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {

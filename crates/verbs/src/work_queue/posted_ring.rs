@@ -145,7 +145,6 @@ impl<R> Producer<R> {
     pub(super) fn has_room(&mut self, requests: u32, other: impl FnOnce() -> usize) -> bool {
         if self.room < requests {
             let free = self.free();
-            // The other may take its time to find a free slot, which would not help.
             if free < requests {
                 return false;
             }

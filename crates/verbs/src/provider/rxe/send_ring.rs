@@ -26,10 +26,6 @@ impl SendRing for Queue<SendWqe> {
         self.max_slot_sges()
     }
 
-    fn has_room(&self, requests: usize) -> bool {
-        self.free_slots() as usize >= requests
-    }
-
     fn room(&self, _: usize) -> usize {
         self.free_slots() as usize
     }

@@ -125,7 +125,7 @@ impl<T: Element> Queue<T> {
         counts.find(is_free).unwrap_or(0)
     }
 
-    pub(super) fn are_free(&self, requests: usize) -> bool {
+    fn are_free(&self, requests: usize) -> bool {
         let Some(last) = u32::try_from(requests).ok().and_then(|n| n.checked_sub(1)) else {
             return requests == 0;
         };

@@ -18,7 +18,7 @@ impl ReceiveRing for Queue<Rqe> {
     }
 
     fn room(&self, requests: usize) -> usize {
-        // The driver frees a slot before it reports the completion.
+        // The driver frees a slot before it reports the completion, but for a flush.
         self.free_ahead(requests)
     }
 

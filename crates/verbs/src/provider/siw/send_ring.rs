@@ -9,10 +9,6 @@ use super::queue::{Queue, limit};
 use crate::provider::{SendRing, SendSlot, SlotOptions, SlotPayload};
 use crate::request::SendOperation;
 
-/// How often to check for a free slot: the driver frees a slot just after it has
-/// reported the completion of its request (`siw_sqe_complete`).
-const FREE_CHECKS: usize = 10_000;
-
 impl SendRing for Queue<Sqe> {
     fn capacity(&self) -> u32 {
         self.max_entries()
@@ -26,22 +22,10 @@ impl SendRing for Queue<Sqe> {
         limit(MAX_SGE)
     }
 
-    fn has_room(&self, requests: usize) -> bool {
-        let are_free = || {
-            let free = self.are_free(requests);
-            if !free {
-                std::hint::spin_loop();
-            }
-            free
-        };
-        requests <= self.max_entries() as usize && (0..FREE_CHECKS).any(|_| are_free())
-    }
-
     fn room(&self, requests: usize) -> usize {
-        match self.free_ahead(requests) {
-            0 if self.has_room(requests) => requests,
-            free => free,
-        }
+        // The driver frees a slot when it begins with its request (`siw_activate_tx_from_sq`), but
+        // for a flush.
+        self.free_ahead(requests)
     }
 
     #[inline(always)]
