@@ -5,6 +5,8 @@ use std::fmt;
 use rdmacm_abi::uverbs::{WcOpcode, WrOpcode};
 
 use crate::memory::SgList;
+use crate::request_id::SHARED;
+use crate::token::Token;
 
 mod failure;
 mod report;
@@ -13,8 +15,9 @@ pub use failure::CompletionError;
 pub(crate) use report::Report;
 
 /// The id of a posted request, which its completion repeats. Unique among the outstanding requests
-/// of its context: it is used again after 2³² requests of its queue. In a shared receive queue of n
-/// entries, rounded up to a power of two, it may be used again after 2³²/n requests.
+/// of its context: it is used again after 2³² requests of its queue, or 2²⁸ queue pairs of its
+/// context. In a shared receive queue of n entries, rounded up to a power of two, it may be used
+/// again after 2³²/n requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "wr_id")]
 pub struct WorkId {
@@ -23,6 +26,16 @@ pub struct WorkId {
 }
 
 impl WorkId {
+    /// What the ids of requests have of a work queue of a queue pair.
+    pub(crate) fn own_queue(token: Token) -> u32 {
+        u32::try_from(token.handle() & u64::from(!SHARED)).unwrap_or_default()
+    }
+
+    /// What the ids of requests have of a shared receive queue.
+    pub(crate) fn shared_queue(number: u32) -> u32 {
+        number | SHARED
+    }
+
     /// Whether the request was posted before another one of the same queue, which may have been
     /// posted up to 2³¹ requests later. Only for requests of a queue pair's own queues: the ids of
     /// a shared receive queue are not in the order of posting.

@@ -96,7 +96,7 @@ impl CompletionQueue {
         } = *options;
         let operation = Operation::CreateCompletionQueue { entries };
         let uverbs = context.uverbs();
-        let token = context.next_token()?;
+        let token = context.next_token();
         let mut request = CreateCq::new(entries);
         request.user_handle = token.handle();
         request.completion_vector = vector;

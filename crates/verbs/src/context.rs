@@ -1,10 +1,10 @@
 //! An open device.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rdmacm_abi::uverbs::{CommandNumber, QueryDevice, QueryPort};
+use rdmacm_abi::uverbs::{QueryDevice, QueryPort};
 use rdmacm_core::{DeviceId, DriverId, RdmaDevice, Transport};
 
 use crate::async_events::AsyncEvents;
@@ -42,7 +42,10 @@ pub struct Context(Arc<Open>);
 struct Open {
     device: String,
     limits: DeviceLimits,
-    tokens: AtomicU32,
+    /// How many objects have a token.
+    tokens: AtomicU64,
+    /// How many shared receive queues have a number.
+    shared_queues: AtomicU32,
     uverbs: Uverbs,
     /// Memory that the device may use as long as a queue pair exists.
     kept: Mutex<Vec<Arc<dyn Memory>>>,
@@ -119,8 +122,8 @@ impl Context {
         Ok(Self(Arc::new(Open {
             device: device.to_owned(),
             limits: DeviceLimits::from(limits),
-            // Tokens start at 1, because a replaced ring reads as zeros.
-            tokens: AtomicU32::new(1),
+            tokens: AtomicU64::new(0),
+            shared_queues: AtomicU32::new(0),
             uverbs,
             kept: Mutex::default(),
         })))
@@ -145,7 +148,8 @@ impl Context {
         Self(Arc::new(Open {
             device: "test0".to_owned(),
             limits: DeviceLimits::from(rdmacm_abi::uverbs::QueryDeviceResponse::new_zeroed()),
-            tokens: AtomicU32::new(1),
+            tokens: AtomicU64::new(0),
+            shared_queues: AtomicU32::new(0),
             uverbs,
             kept: Mutex::default(),
         }))
@@ -313,18 +317,19 @@ impl Context {
         self.0.kept.lock().push(memory);
     }
 
-    /// The token of the next object, by which events and requests name it.
-    pub(crate) fn next_token(&self) -> Result<Token> {
-        let tokens = &self.0.tokens;
-        // Below 2³¹, as in the ids of requests.
+    /// The token of the next object, by which events name it.
+    pub(crate) fn next_token(&self) -> Token {
+        Token::new(self.0.tokens.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number of the next shared receive queue, below 2³¹, by which completion queues know it.
+    /// It is never used again, so that no completion counts as that of another queue. `None` if
+    /// there is none left.
+    pub(crate) fn next_shared_queue(&self) -> Option<u32> {
         let next = |now: u32| (now < u32::MAX / 2).then_some(now + 1);
-        tokens
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .map(Token::new)
-            .map_err(|_| {
-                let what = "more objects than a context can number";
-                Error::answer(Operation::OpenContext, CommandNumber::GET_CONTEXT, what)
-            })
+        let numbers = &self.0.shared_queues;
+        let number = numbers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        number.ok()
     }
 
     pub(crate) fn uverbs(&self) -> &Uverbs {

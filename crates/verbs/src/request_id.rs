@@ -14,7 +14,7 @@ pub(crate) struct RequestId {
 pub(crate) struct QueueIndex(u32);
 
 /// Set for shared receive queues, which are in several completion queues.
-const SHARED: u32 = 1 << 31;
+pub(crate) const SHARED: u32 = 1 << 31;
 /// The bits of the slot; those above it count how often the slot was used, from 1: no id of a
 /// request is 0, because a replaced ring may read as zeros.
 const SLOT_MASK: u32 = (1 << 22) - 1;
@@ -25,7 +25,7 @@ const FIRST_USE: u32 = SLOT_MASK + 1;
 pub(crate) enum Queue {
     /// The work queue of a queue pair, by its place in the completion queue.
     Own(usize),
-    /// A shared receive queue, by its token.
+    /// A shared receive queue, by its number.
     Shared(u32),
 }
 
@@ -46,9 +46,9 @@ impl QueueIndex {
         })
     }
 
-    /// Tokens are below 2³¹.
-    pub(crate) fn shared(token: u32) -> Self {
-        Self(token | SHARED)
+    /// That of a shared receive queue, whose number is below 2³¹.
+    pub(crate) fn shared(number: u32) -> Self {
+        Self(number | SHARED)
     }
 
     /// The place, if it is that of a queue pair's work queue.

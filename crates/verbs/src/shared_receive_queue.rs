@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{CreateSrq, DestroySrq, QuerySrq};
 
 use crate::completion::WorkId;
-use crate::error::{PostError, Result};
+use crate::error::{Error, PostError, Result};
 use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
@@ -78,7 +78,11 @@ impl Eq for SharedReceiveQueue {}
 impl SharedReceiveQueue {
     fn create(domain: &ProtectionDomain, options: SrqOptions) -> Result<Self> {
         let context = domain.context();
-        let token = context.next_token()?;
+        let operation = Operation::CreateSharedReceiveQueue;
+        let number = context.next_shared_queue().ok_or_else(|| {
+            Error::invalid(operation, "its context has had as many of them as it can")
+        })?;
+        let token = context.next_token();
         let request = CreateSrq {
             response: 0,
             user_handle: token.handle(),
@@ -88,10 +92,9 @@ impl SharedReceiveQueue {
             limit: 0,
         };
         let uverbs = context.uverbs();
-        let operation = Operation::CreateSharedReceiveQueue;
         let (answer, ring) = uverbs.provider().create_srq(uverbs, operation, request)?;
         let queue = SharedReceiveRing::new(
-            token.number(),
+            number,
             answer.max_wr,
             // Drivers may have a minimum.
             answer.max_sge.min(options.max_sge),

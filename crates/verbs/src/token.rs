@@ -2,24 +2,20 @@
 
 /// Identifies an object in the events of its context; never reused in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(u32);
+pub struct Token(u64);
 
 impl Token {
-    pub(crate) fn new(number: u32) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// From the kernel's 64-bit handle; `None` if no object has it.
-    pub(crate) fn from_handle(handle: u64) -> Option<Self> {
-        handle.try_into().ok().map(Self)
+    /// From the kernel's handle.
+    pub(crate) fn from_handle(handle: u64) -> Self {
+        Self(handle)
     }
 
-    pub(crate) fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The kernel's 64-bit handle.
+    /// The kernel's handle.
     pub(crate) fn handle(self) -> u64 {
-        self.0.into()
+        self.0
     }
 }

@@ -29,16 +29,17 @@ impl CompletionQueue {
 
     /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
     /// all its requests; returns `false` if there are too few.
-    pub(crate) fn admit_shared(&self, token: u32, queue: SharedReceiveRing, credits: u32) -> bool {
+    pub(crate) fn admit_shared(&self, queue: SharedReceiveRing, credits: u32) -> bool {
+        let srq = queue.number();
         let Some(mut state) = self.state() else {
             return false;
         };
-        if state.queues.join(token) {
+        if state.queues.join(srq) {
             return true;
         }
         let reserved = self.reserve(credits, 0);
         if reserved {
-            state.queues.insert_shared(token, queue, credits);
+            state.queues.insert_shared(srq, queue, credits);
         }
         reserved
     }
@@ -51,17 +52,17 @@ impl CompletionQueue {
         number: u32,
         status: Option<&Arc<QpStatus>>,
     ) {
-        let Queue::Shared(token) = index.queue() else {
+        let Queue::Shared(srq) = index.queue() else {
             return;
         };
         let Some(mut state) = self.state() else {
             return;
         };
-        if state.queues.add_number(token, number, status) {
+        if state.queues.add_number(srq, number, status) {
             // The kernel has destroyed the queue pair that had the number, but it is not dismissed
             // yet: what there is was completed by that one.
-            let memory = self.take_completed(&mut state, token, number);
-            state.queues.set_aside(token, number, memory);
+            let memory = self.take_completed(&mut state, srq, number);
+            state.queues.set_aside(srq, number, memory);
         }
     }
 
@@ -75,10 +76,10 @@ impl CompletionQueue {
         };
         match index.queue() {
             Queue::Own(_) => self.dismiss_own(&mut state, index),
-            Queue::Shared(token) => {
-                let memory = number.map(|number| self.dismiss_number(&mut state, token, number));
+            Queue::Shared(srq) => {
+                let memory = number.map(|number| self.dismiss_number(&mut state, srq, number));
                 let mut memory = memory.unwrap_or_default();
-                memory.append(&mut self.leave_shared(&mut state, token));
+                memory.append(&mut self.leave_shared(&mut state, srq));
                 memory
             }
         }
@@ -110,10 +111,10 @@ impl CompletionQueue {
     }
 
     /// The memory of the requests of a shared queue that a queue pair of this number has completed.
-    fn dismiss_number(&self, state: &mut State, token: u32, number: u32) -> Vec<(WorkId, SgList)> {
-        let (mut memory, is_taken) = state.queues.remove_number(token, number);
+    fn dismiss_number(&self, state: &mut State, srq: u32, number: u32) -> Vec<(WorkId, SgList)> {
+        let (mut memory, is_taken) = state.queues.remove_number(srq, number);
         if !is_taken {
-            memory.append(&mut self.take_completed(state, token, number));
+            memory.append(&mut self.take_completed(state, srq, number));
         }
         memory
     }
@@ -121,19 +122,19 @@ impl CompletionQueue {
     /// Discards the completions of a shared queue's requests by the queue pair of this number, which
     /// is reset. Keeps the memory for it.
     pub(crate) fn discard_completed(&self, index: QueueIndex, number: u32) {
-        let (Queue::Shared(token), Some(mut state)) = (index.queue(), self.state()) else {
+        let (Queue::Shared(srq), Some(mut state)) = (index.queue(), self.state()) else {
             return;
         };
-        let memory = self.take_completed(&mut state, token, number);
-        state.queues.set_aside(token, number, memory);
+        let memory = self.take_completed(&mut state, srq, number);
+        state.queues.set_aside(srq, number, memory);
     }
 
     /// One queue pair less uses a shared queue. Returns what is left of the last one's requests.
-    fn leave_shared(&self, state: &mut State, token: u32) -> Vec<(WorkId, SgList)> {
-        let Some((mut queue, credits)) = state.queues.remove_shared(token) else {
+    fn leave_shared(&self, state: &mut State, srq: u32) -> Vec<(WorkId, SgList)> {
+        let Some((mut queue, credits)) = state.queues.remove_shared(srq) else {
             return Vec::new();
         };
-        let index = QueueIndex::shared(token);
+        let index = QueueIndex::shared(srq);
         self.take_out(state);
         state.forget_reports(index);
         // Other queue pairs may use the shared queue on other completion queues: the memory
@@ -145,8 +146,8 @@ impl CompletionQueue {
 
     /// Takes the completions of a shared queue's requests by a queue pair of this number, and
     /// returns the memory of the requests.
-    fn take_completed(&self, state: &mut State, token: u32, number: u32) -> Vec<(WorkId, SgList)> {
-        let index = QueueIndex::shared(token);
+    fn take_completed(&self, state: &mut State, srq: u32, number: u32) -> Vec<(WorkId, SgList)> {
+        let index = QueueIndex::shared(srq);
         self.take_out(state);
         let completions = state.take_own_of(index, number);
         let queue = state.queues.get(index);

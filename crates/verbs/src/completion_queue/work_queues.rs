@@ -30,7 +30,7 @@ struct Entry {
 /// A shared receive queue.
 #[derive(Debug)]
 struct Shared {
-    token: u32,
+    srq: u32,
     queue: AnyWorkQueue,
     /// How many queue pairs use it.
     queue_pairs: u32,
@@ -90,8 +90,8 @@ impl WorkQueues {
     }
 
     /// One more queue pair uses this shared queue; `false` if it was not added before.
-    pub(super) fn join(&mut self, token: u32) -> bool {
-        let shared = self.shared(token);
+    pub(super) fn join(&mut self, srq: u32) -> bool {
+        let shared = self.shared(srq);
         shared.map(|shared| shared.queue_pairs += 1).is_some()
     }
 
@@ -99,11 +99,11 @@ impl WorkQueues {
     /// breaks. Returns whether an earlier queue pair that had the number is still there.
     pub(super) fn add_number(
         &mut self,
-        token: u32,
+        srq: u32,
         number: u32,
         status: Option<&Arc<QpStatus>>,
     ) -> bool {
-        let Some(shared) = self.shared(token) else {
+        let Some(shared) = self.shared(srq) else {
             return false;
         };
         let is_there = shared.users.iter().any(|user| user.number == number);
@@ -116,10 +116,10 @@ impl WorkQueues {
     /// queues than shared ones know their queue pair themselves.
     #[cold]
     pub(super) fn request_failed(&mut self, index: QueueIndex, number: u32) {
-        let Queue::Shared(token) = index.queue() else {
+        let Queue::Shared(srq) = index.queue() else {
             return;
         };
-        let users = self.shared(token).map(|shared| &shared.users);
+        let users = self.shared(srq).map(|shared| &shared.users);
         // What an earlier one with this number has completed was set aside.
         let user = users.and_then(|users| users.iter().rfind(|user| user.number == number));
         if let Some(status) = user.and_then(|user| user.status.upgrade()) {
@@ -128,8 +128,8 @@ impl WorkQueues {
     }
 
     /// Sets memory aside for a queue pair of this number.
-    pub(super) fn set_aside(&mut self, token: u32, number: u32, memory: Vec<(WorkId, SgList)>) {
-        let shared = self.shared(token);
+    pub(super) fn set_aside(&mut self, srq: u32, number: u32, memory: Vec<(WorkId, SgList)>) {
+        let shared = self.shared(srq);
         // A queue pair that is reset often does not add to the list each time.
         if let Some(shared) = shared.filter(|_| !memory.is_empty()) {
             shared.set_aside.push((number, memory));
@@ -138,12 +138,8 @@ impl WorkQueues {
 
     /// Removes the number of a queue pair. Returns what was set aside for it, and whether a later
     /// queue pair has its number, whose completions the others are.
-    pub(super) fn remove_number(
-        &mut self,
-        token: u32,
-        number: u32,
-    ) -> (Vec<(WorkId, SgList)>, bool) {
-        let Some(shared) = self.shared(token) else {
+    pub(super) fn remove_number(&mut self, srq: u32, number: u32) -> (Vec<(WorkId, SgList)>, bool) {
+        let Some(shared) = self.shared(srq) else {
             return (Vec::new(), false);
         };
         let is_it = |user: &SharedUser| user.number == number;
@@ -159,14 +155,14 @@ impl WorkQueues {
         (memory.collect(), is_taken)
     }
 
-    fn shared(&mut self, token: u32) -> Option<&mut Shared> {
-        self.shared.iter_mut().find(|one| one.token == token)
+    fn shared(&mut self, srq: u32) -> Option<&mut Shared> {
+        self.shared.iter_mut().find(|one| one.srq == srq)
     }
 
     /// Adds a shared queue, with its first queue pair.
-    pub(super) fn insert_shared(&mut self, token: u32, queue: SharedReceiveRing, credits: u32) {
+    pub(super) fn insert_shared(&mut self, srq: u32, queue: SharedReceiveRing, credits: u32) {
         self.shared.push(Shared {
-            token,
+            srq,
             queue: AnyWorkQueue::Shared(queue),
             queue_pairs: 1,
             users: Vec::new(),
@@ -192,8 +188,8 @@ impl WorkQueues {
                 let queue = place.queue.as_mut()?;
                 (place.index == index).then(|| queue.get())
             }
-            Queue::Shared(token) => {
-                let shared = self.shared(token);
+            Queue::Shared(srq) => {
+                let shared = self.shared(srq);
                 shared.map(|shared| shared.queue.get())
             }
         }
@@ -207,7 +203,7 @@ impl WorkQueues {
         });
         let shared = self.shared.iter_mut().map(|one| {
             let queue = one.queue.get();
-            (QueueIndex::shared(one.token), queue)
+            (QueueIndex::shared(one.srq), queue)
         });
         own.chain(shared)
     }
@@ -232,8 +228,8 @@ impl WorkQueues {
 
     /// Removes a queue pair of a shared queue. Returns the queue and its credits if no queue pair
     /// uses it any more.
-    pub(super) fn remove_shared(&mut self, token: u32) -> Option<(AnyWorkQueue, u32)> {
-        let place = self.shared.iter().position(|one| one.token == token)?;
+    pub(super) fn remove_shared(&mut self, srq: u32) -> Option<(AnyWorkQueue, u32)> {
+        let place = self.shared.iter().position(|one| one.srq == srq)?;
         let shared = self.shared.get_mut(place)?;
         shared.queue_pairs -= 1;
         if shared.queue_pairs > 0 {

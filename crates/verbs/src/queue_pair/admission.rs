@@ -30,8 +30,7 @@ impl<'queue> Admission<'queue> {
         queue: &'queue CompletionQueue,
         shared: &SharedReceiveQueue,
     ) -> Result<Self, &'static str> {
-        let token = shared.token().number();
-        if !queue.admit_shared(token, shared.queue(), shared.capacity()) {
+        if !queue.admit_shared(shared.queue(), shared.capacity()) {
             return Err("its completion queue must have room for all of the shared receive queue");
         }
         Ok(Self::at(queue, shared.index()))

@@ -9,6 +9,7 @@ use rdmacm_core::QpType;
 
 use super::QueuePair;
 use super::admission::Admission;
+use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -205,11 +206,7 @@ impl QpOptions {
             return Err(context.closed_error());
         }
         let parts = self.parts(context)?;
-        let tokens = [
-            context.next_token()?,
-            context.next_token()?,
-            context.next_token()?,
-        ];
+        let tokens = [(); 3].map(|()| context.next_token());
         let sends = Admission::own(&parts.send_cq);
         let sends = sends.map_err(|reason| Error::invalid(operation, reason))?;
         let receives = match &self.shared {
@@ -325,7 +322,7 @@ impl QpOptions {
             recv_cq,
         } = parts;
         let sends = SendParts {
-            token: send_token.number(),
+            queue: WorkId::own_queue(send_token),
             index: send_index,
             handle: answer.handle,
             number: answer.number,
@@ -342,7 +339,7 @@ impl QpOptions {
         send_cq.admit(send_index, completions);
         let receives = made.receive.zip(receive_index).map(|(ring, index)| {
             let parts = ReceiveParts {
-                token: receive_token.number(),
+                queue: WorkId::own_queue(receive_token),
                 index,
                 number: answer.number,
                 max_requests: answer.max_recv_wr,

@@ -38,7 +38,7 @@ struct State {
 
 #[derive(Debug)]
 pub(crate) struct ReceiveParts {
-    pub(crate) token: u32,
+    pub(crate) queue: u32,
     /// Its index in the completion queue.
     pub(crate) index: QueueIndex,
     /// The queue pair's number.
@@ -57,7 +57,7 @@ impl ReceiveQueue {
         let capacity = parts.max_requests.min(ring.capacity());
         let (producer, consumer) = posted_ring(capacity);
         let qp_status = Arc::clone(&parts.qp_status);
-        let completions = ReceiveCompletions::new(parts.token, parts.number, qp_status, consumer);
+        let completions = ReceiveCompletions::new(parts.queue, parts.number, qp_status, consumer);
         let max_sges = parts.max_sges.min(ring.max_sges()).min(MAX_SGES) as usize;
         let queue = Self {
             max_sges,
@@ -220,7 +220,7 @@ impl ReceiveQueue {
             }
         }
         let next = state.posted.next();
-        Ok(WorkIds::new(self.parts.token, first, next))
+        Ok(WorkIds::new(self.parts.queue, first, next))
     }
 
     /// How many requests were not reported as complete.
@@ -241,7 +241,7 @@ impl ReceiveQueue {
     #[expect(clippy::cast_possible_truncation, reason = "it was widened")]
     fn work(&self, number: Number) -> WorkId {
         WorkId {
-            queue: self.parts.token,
+            queue: self.parts.queue,
             number: number as u32,
         }
     }

@@ -19,7 +19,7 @@ use crate::request_id::QueueIndex;
 /// device completes the requests in order.
 #[derive(Debug)]
 pub(crate) struct ReceiveCompletions {
-    token: u32,
+    queue: u32,
     /// The queue pair's number.
     number: u32,
     qp_status: Arc<QpStatus>,
@@ -31,13 +31,13 @@ pub(crate) struct ReceiveCompletions {
 
 impl ReceiveCompletions {
     pub(super) fn new(
-        token: u32,
+        queue: u32,
         number: u32,
         qp_status: Arc<QpStatus>,
         posted: Consumer<()>,
     ) -> Self {
         Self {
-            token,
+            queue,
             number,
             qp_status,
             posted,
@@ -60,7 +60,7 @@ impl ReceiveCompletions {
             return 0;
         }
         let owner = Owner {
-            queue: self.token,
+            queue: self.queue,
             index,
             qp_number: self.number,
         };
@@ -91,7 +91,7 @@ impl ReceiveCompletions {
     }
 
     fn work(&self, number: u32) -> WorkId {
-        let queue = self.token;
+        let queue = self.queue;
         WorkId { queue, number }
     }
 

@@ -56,7 +56,7 @@ pub(crate) struct SendQueue {
 
 #[derive(Debug)]
 pub(crate) struct SendParts {
-    pub(crate) token: u32,
+    pub(crate) queue: u32,
     /// Its index in the completion queue.
     pub(crate) index: QueueIndex,
     /// The kernel's handle of the queue pair.
@@ -89,7 +89,7 @@ impl SendQueue {
         let individually = provider.completes_individually();
         let (producer, consumer) = posted_ring(capacity);
         let completions = SendCompletions::new(
-            parts.token,
+            parts.queue,
             parts.number,
             individually,
             Arc::clone(&parts.qp_status),
@@ -308,7 +308,7 @@ impl SendQueue {
     #[expect(clippy::cast_possible_truncation, reason = "it was widened")]
     pub(crate) fn work(&self, number: Number) -> WorkId {
         WorkId {
-            queue: self.parts.token,
+            queue: self.parts.queue,
             number: number as u32,
         }
     }
@@ -361,7 +361,7 @@ impl SendQueue {
         if requests.iter().all(Option::is_none) {
             // Without a doorbell: the device refuses it before the queue pair is connected, which
             // would break the queue pair for later requests.
-            return Ok(WorkIds::new(self.parts.token, 0, 0));
+            return Ok(WorkIds::new(self.parts.queue, 0, 0));
         }
         let (mut count, mut is_any_signaled) = (0, false);
         for request in requests.iter().flatten() {
@@ -379,7 +379,7 @@ impl SendQueue {
         let next = state.posted.next();
         drop(state);
         match self.ring_doorbell() {
-            Ok(()) => Ok(WorkIds::new(self.parts.token, first, next)),
+            Ok(()) => Ok(WorkIds::new(self.parts.queue, first, next)),
             Err(error) => {
                 self.note_refused_doorbell(next.wrapping_sub(1));
                 Err(error)

@@ -49,7 +49,7 @@ impl Posted {
 /// reported, or implied, that all before it are complete.
 #[derive(Debug)]
 pub(crate) struct SendCompletions {
-    token: u32,
+    queue: u32,
     /// The queue pair's number.
     number: u32,
     /// Whether a completion does not imply that earlier requests are complete.
@@ -68,14 +68,14 @@ pub(crate) struct SendCompletions {
 
 impl SendCompletions {
     pub(super) fn new(
-        token: u32,
+        queue: u32,
         number: u32,
         individually: bool,
         qp_status: Arc<QpStatus>,
         posted: Consumer<Posted>,
     ) -> Self {
         Self {
-            token,
+            queue,
             number,
             individually,
             qp_status,
@@ -102,7 +102,7 @@ impl SendCompletions {
             return 0;
         }
         let owner = Owner {
-            queue: self.token,
+            queue: self.queue,
             index,
             qp_number: self.number,
         };
@@ -264,7 +264,7 @@ impl WorkQueue for SendCompletions {
         }
         let completion = Completion {
             work: WorkId {
-                queue: self.token,
+                queue: self.queue,
                 number,
             },
             sg_list,
@@ -302,7 +302,7 @@ impl WorkQueue for SendCompletions {
         if all.is_empty() {
             return Vec::new();
         }
-        let queue = self.token;
+        let queue = self.queue;
         let all = all.into_iter();
         all.map(|(number, sg_list)| (WorkId { queue, number }, sg_list))
             .collect()

@@ -29,7 +29,7 @@ pub(crate) struct SharedReceiveRing(Arc<Created>);
 
 #[derive(Debug)]
 struct Created {
-    token: u32,
+    number: u32,
     capacity: usize,
     max_sges: usize,
     domain: ProtectionDomain,
@@ -58,7 +58,7 @@ struct State {
 
 impl SharedReceiveRing {
     pub(crate) fn new(
-        token: u32,
+        number: u32,
         max_requests: u32,
         max_sges: u32,
         domain: ProtectionDomain,
@@ -66,7 +66,7 @@ impl SharedReceiveRing {
     ) -> Self {
         let capacity = max_requests.min(ring.capacity()) as usize;
         Self(Arc::new(Created {
-            token,
+            number,
             capacity,
             max_sges: max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
             fork_detector: domain.context().uverbs().fork_detector(),
@@ -85,9 +85,14 @@ impl SharedReceiveRing {
         u32::try_from(self.0.capacity).unwrap_or(u32::MAX)
     }
 
+    /// By which completion queues know it.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.number
+    }
+
     /// Its index in completion queues.
     pub(crate) fn index(&self) -> QueueIndex {
-        QueueIndex::shared(self.0.token)
+        QueueIndex::shared(self.0.number)
     }
 
     /// Posts memory to receive into.
@@ -139,7 +144,7 @@ impl SharedReceiveRing {
     }
 
     fn work(&self, number: u32) -> WorkId {
-        let queue = self.0.token;
+        let queue = WorkId::shared_queue(self.0.number);
         WorkId { queue, number }
     }
 

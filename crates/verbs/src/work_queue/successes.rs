@@ -11,7 +11,7 @@ use crate::request_id::{QueueIndex, RequestId};
 /// The queue whose requests they are of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
-    /// Its token, which is in its requests' ids.
+    /// What the ids of its requests have of it.
     pub(super) queue: u32,
     /// Its index in the completion queue.
     pub(super) index: QueueIndex,
