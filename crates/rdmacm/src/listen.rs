@@ -137,8 +137,7 @@ impl ListeningIds {
         Attempt::new(&self.event_loop, None, self.address.into())
     }
 
-    /// What a wait for the next stream has brought.
-    #[cfg(feature = "verbs")]
+    /// What a wait has brought.
     pub(crate) fn wait_result<T>(&self, waited: rdmacm_core::Result<Result<T>>) -> Result<T> {
         waited.map_err(|error| self.attempt().fail(Stage::WaitForRequest, error))?
     }
@@ -159,20 +158,14 @@ impl ListeningIds {
     }
 
     /// The next connect request, if one was read.
-    #[cfg(feature = "verbs")]
     pub(crate) fn take_request(&self) -> Result<Option<Request>> {
-        self.take(&self.attempt())
-    }
-
-    /// The next connect request, if one was read. If there is none, checks the sockets.
-    fn take(&self, attempt: &Attempt) -> Result<Option<Request>> {
+        let attempt = &self.attempt();
         while let Some(event) = self.requests.pop() {
             let request = self.handle(attempt, event)?;
             if request.is_some() {
                 return Ok(request);
             }
         }
-        self.check_sockets(attempt)?;
         Ok(None)
     }
 
@@ -208,8 +201,9 @@ impl ListeningIds {
         *self.device.get_or_init(query)
     }
 
-    /// Checks the sockets, if that is due.
-    fn check_sockets(&self, attempt: &Attempt) -> Result<()> {
+    /// Checks the sockets, if that is due. Call it after the event loop has run: a request that has
+    /// come before a socket was closed is accepted first.
+    pub(crate) fn check_sockets(&self) -> Result<()> {
         let Some(check) = self.next_check() else {
             return Ok(());
         };
@@ -218,7 +212,7 @@ impl ListeningIds {
             return Ok(());
         }
         let checked = self.sockets.check(now);
-        checked.map_err(|cause| attempt.fail(Stage::WaitForRequest, cause))
+        checked.map_err(|cause| self.attempt().fail(Stage::WaitForRequest, cause))
     }
 
     /// The connect request, if the event is one.

@@ -12,7 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm::{Cause, Connector, Error, Listener, Stage, tokio};
+use rdmacm::{
+    Cause, Connector, Error, Listener, Node, RdmaListener, RdmaStream, Stage, StreamOptions, tokio,
+};
 use rdmacm_core::{AddressAbi, CmAddr, Family};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
@@ -56,6 +58,8 @@ fn lose_listeners() {
             scope.spawn(|| nobody_waits(site));
             scope.spawn(|| a_task_waits(site));
             scope.spawn(|| the_command_stays(site));
+            scope.spawn(|| a_request_comes_first(site));
+            scope.spawn(|| a_stream_comes_first(site));
             for listener in &others {
                 scope.spawn(|| goes_on(site, listener));
             }
@@ -116,6 +120,58 @@ fn a_task_waits(site: &Site) {
         drop(ManuallyDrop::into_inner(listener));
         is_kept(address);
     });
+}
+
+/// A request that has come before the socket was closed is accepted, although nobody has waited
+/// until the check of the socket was due.
+fn a_request_comes_first(site: &Site) {
+    let node = Node::open().unwrap();
+    let options = Listener::options().with_node(&node);
+    let listener = ManuallyDrop::new(options.clone().bind(site.v4(0)).unwrap());
+    let address = listener.local_addr();
+    // For the descriptor of the node.
+    let idle = RdmaListener::new(options.bind(site.v4(0)).unwrap(), StreamOptions::default());
+    thread::scope(|scope| {
+        let connector = Connector::new(address).deadline(PATIENCE);
+        let client = scope.spawn(|| connector.connect().unwrap());
+        close_after_request(site, &idle, address);
+        let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+        client.join().unwrap().close(PATIENCE).unwrap();
+        drop(server);
+    });
+    expect_closed(site, &listener.accept(PATIENCE).unwrap_err(), address);
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(address);
+}
+
+/// As above, of a listener for streams.
+fn a_stream_comes_first(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let address = listener.local_addr();
+    let listener = ManuallyDrop::new(RdmaListener::new(listener, StreamOptions::default()));
+    thread::scope(|scope| {
+        let client = scope.spawn(|| RdmaStream::connect(address).unwrap());
+        close_after_request(site, &listener, address);
+        let (server, _) = listener.accept().unwrap();
+        drop((server, client.join().unwrap()));
+    });
+    let error = listener.accept().unwrap_err();
+    let error = error.get_ref().unwrap().downcast_ref().unwrap();
+    expect_closed(site, error, address);
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(address);
+}
+
+/// Closes the socket at `address` when the kernel has a request for the listener's node, and
+/// returns when the check of the socket is due.
+fn close_after_request(site: &Site, listener: &RdmaListener, address: CmAddr) {
+    let mut requests = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(PATIENCE).unwrap();
+    assert_eq!(poll(&mut requests, timeout).unwrap(), 1);
+    close_socket(address.socket_addr().unwrap());
+    let other = Listener::bind(site.v4(0)).unwrap();
+    let error = other.accept(WHILE).unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
 }
 
 /// The command's server reports it and does not end, because its end might crash the

@@ -1,4 +1,4 @@
-//! Which side has disconnected.
+//! Whether the peer has disconnected.
 
 use std::sync::Weak;
 
@@ -6,7 +6,7 @@ use rdmacm_core::{IdHandle, QueuePair};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Which side of a connection has disconnected, and how to reply to the peer.
+/// Whether the peer has disconnected, and how to reply to it.
 #[derive(Default)]
 pub(crate) struct DisconnectState(Mutex<Inner>);
 

@@ -13,7 +13,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(crate) struct PollSlot(Mutex<TimedRegistration>);
 
 impl PollSlot {
-    /// Polls for the next item of the source.
+    /// Polls for the next item of the source, which is taken under the slot's lock.
     pub(crate) fn poll<S: TimedSource>(
         &self,
         event_loop: &EventLoop,

@@ -1,12 +1,12 @@
 //! Waiting for the next connect request.
 
+use std::mem;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use rdmacm_core::Deadline;
 
 use super::{ListeningIds, Request};
-use crate::attempt::Attempt;
 use crate::error::Result;
 use crate::event_loop::{PollSlot, TimedSource, TimedWait, WaitSource};
 use crate::stage::Stage;
@@ -14,14 +14,29 @@ use crate::stage::Stage;
 /// The connect requests of a listener, whose sockets it checks.
 struct RequestSource<'a> {
     ids: &'a ListeningIds,
-    attempt: &'a Attempt,
+    is_check_due: bool,
+}
+
+impl<'a> RequestSource<'a> {
+    fn new(ids: &'a ListeningIds) -> Self {
+        Self {
+            ids,
+            is_check_due: false,
+        }
+    }
 }
 
 impl WaitSource for RequestSource<'_> {
     type Item = Result<Request>;
 
     fn take(&mut self) -> Option<Self::Item> {
-        self.ids.take(self.attempt).transpose()
+        let taken = match self.ids.take_request() {
+            Ok(None) if mem::take(&mut self.is_check_due) => {
+                self.ids.check_sockets().map(|()| None)
+            }
+            taken => taken,
+        };
+        taken.transpose()
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
@@ -42,19 +57,24 @@ impl TimedSource for RequestSource<'_> {
     fn timers(&mut self) -> [Option<Instant>; 2] {
         [self.ids.next_check(), None]
     }
+
+    /// The event loop has run before.
+    fn timer_due(&mut self, [is_check_due, _]: [bool; 2]) {
+        self.is_check_due = is_check_due;
+    }
 }
 
 impl ListeningIds {
     /// Waits for the next connect request.
     pub(crate) async fn next_request(&self, deadline: Deadline) -> Result<Request> {
-        let attempt = &self.attempt();
+        let attempt = self.attempt();
         // It may have gone, and would be woken in the future's place.
         self.end_polling(&self.poll_slot);
-        if let Some(request) = self.take(attempt)? {
+        if let Some(request) = self.take_request()? {
             return Ok(request);
         }
         let until = deadline.until(attempt.started);
-        let source = RequestSource { ids: self, attempt };
+        let source = RequestSource::new(self);
         let waited = TimedWait::after_check(&self.event_loop, source, until).await;
         waited.map_err(|error| attempt.fail(Stage::WaitForRequest, error))?
     }
@@ -65,9 +85,8 @@ impl ListeningIds {
         slot: &PollSlot,
         context: &mut Context<'_>,
     ) -> Poll<Result<Request>> {
-        let attempt = &self.attempt();
-        let mut source = RequestSource { ids: self, attempt };
+        let mut source = RequestSource::new(self);
         let polled = slot.poll(&self.event_loop, &mut source, context);
-        polled.map(|waited| waited.map_err(|error| attempt.fail(Stage::WaitForRequest, error))?)
+        polled.map(|waited| self.wait_result(waited))
     }
 }

@@ -1,5 +1,6 @@
 //! Waiting for the next stream of a listener.
 
+use std::mem;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -15,13 +16,19 @@ struct AcceptSource<'a> {
     handshakes: &'a PendingHandshakes,
     ids: &'a ListeningIds,
     options: &'a StreamOptions,
+    is_check_due: bool,
 }
 
 impl WaitSource for AcceptSource<'_> {
     type Item = Result<StreamHandle>;
 
     fn take(&mut self) -> Option<Self::Item> {
-        let next = self.handshakes.take_next(self.ids, self.options, || ());
+        let next = match self.handshakes.take_next(self.ids, self.options, || ()) {
+            Ok(None) if mem::take(&mut self.is_check_due) && !self.handshakes.is_full() => {
+                self.ids.check_sockets().map(|()| None)
+            }
+            next => next,
+        };
         next.transpose()
     }
 
@@ -45,6 +52,11 @@ impl TimedSource for AcceptSource<'_> {
         let check = self.ids.next_check();
         let check = check.filter(|_| !self.handshakes.is_full());
         [self.handshakes.first_deadline(), check]
+    }
+
+    /// The event loop has run before.
+    fn timer_due(&mut self, [_, is_check_due]: [bool; 2]) {
+        self.is_check_due = is_check_due;
     }
 
     /// Perhaps a handshake has begun, which has a deadline.
@@ -75,6 +87,7 @@ impl PendingHandshakes {
                 handshakes: self,
                 ids,
                 options,
+                is_check_due: false,
             };
             let waited = TimedWait::after_check(ids.event_loop(), source, None).await;
             ids.wait_result(waited)
@@ -93,6 +106,7 @@ impl PendingHandshakes {
             handshakes: self,
             ids,
             options,
+            is_check_due: false,
         };
         let polled = slot.poll(ids.event_loop(), &mut source, context);
         polled.map(|waited| ids.wait_result(waited))

@@ -145,7 +145,11 @@ impl PendingHandshakes {
         let key = readiness.key();
         // Whatever comes from here on wakes the waker; what came before is found.
         let register = || self.register(ids, key, &readiness.waker);
-        let mut accepted = self.take_next(ids, options, register);
+        let accepted = self.take_next(ids, options, register);
+        let mut accepted = match accepted {
+            Ok(None) if !self.is_full() => ids.check_sockets().map(|()| None),
+            accepted => accepted,
+        };
         if readiness.has_changed_since(key) {
             // This call may have registered after the change.
             self.deregister(ids, key);
