@@ -36,10 +36,12 @@ by_mode! {
         /// ```
         ///
         /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another one
-        /// writes. Reading and writing have a lock each. A read takes the lock of writing only to
-        /// announce free memory or return credits to the peer, which happens once for each half of
-        /// the receive buffer or of [`receives`](StreamOptions::receives), and to handle an
-        /// announcement of the peer.
+        /// writes. Reading and writing have a lock each. A read takes the lock of writing to announce
+        /// free memory or return credits to the peer, which happens once for each half of the
+        /// receive buffer or of [`receives`](StreamOptions::receives), and to handle an announcement
+        /// of the peer. With [`shared_receives`](StreamOptions::shared_receives), each read that
+        /// finds no bytes takes it. A write takes the lock of reading to handle what the peer has
+        /// sent, if no read has it; without room it waits for it.
     }
     awaited {
         /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with

@@ -164,7 +164,8 @@ impl StreamOptions {
 
     /// How long a stream that was dropped stays connected until the peer's device (on iWARP this
     /// host's TCP) has acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default. If the
-    /// peer has closed the stream, it stays until the peer disconnects, 200 ms at most.
+    /// peer has closed the stream, it also stays until the peer disconnects, on RoCE and InfiniBand,
+    /// for 200 ms at most.
     #[must_use]
     #[doc(alias = "SO_LINGER")]
     pub fn linger(mut self, deadline: impl Into<Deadline>) -> Self {
