@@ -24,7 +24,7 @@ impl WaitSource for AcceptSource<'_> {
 
     fn take(&mut self) -> Option<Self::Item> {
         let next = match self.handshakes.take_next(self.ids, self.options, || ()) {
-            Ok(None) if mem::take(&mut self.is_check_due) && !self.handshakes.is_full() => {
+            Ok(None) if mem::take(&mut self.is_check_due) && self.handshakes.is_idle() => {
                 self.ids.check_sockets().map(|()| None)
             }
             next => next,
@@ -46,11 +46,11 @@ impl WaitSource for AcceptSource<'_> {
 }
 
 impl TimedSource for AcceptSource<'_> {
-    /// When to give up on a peer, and when to check the sockets. A listener with too many
-    /// handshakes does not look for requests, nor at its sockets.
+    /// When to give up on a peer, and when to check the sockets: not while peers are being
+    /// accepted, which a listener that ends would give up.
     fn timers(&mut self) -> [Option<Instant>; 2] {
         let check = self.ids.next_check();
-        let check = check.filter(|_| !self.handshakes.is_full());
+        let check = check.filter(|_| self.handshakes.is_idle());
         [self.handshakes.first_deadline(), check]
     }
 

@@ -147,7 +147,7 @@ impl PendingHandshakes {
         let register = || self.register(ids, key, &readiness.waker);
         let accepted = self.take_next(ids, options, register);
         let mut accepted = match accepted {
-            Ok(None) if !self.is_full() => ids.check_sockets().map(|()| None),
+            Ok(None) if self.is_idle() => ids.check_sockets().map(|()| None),
             accepted => accepted,
         };
         if readiness.has_changed_since(key) {

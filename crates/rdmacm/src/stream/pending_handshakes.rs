@@ -162,6 +162,11 @@ impl PendingHandshakes {
         drop(expired);
     }
 
+    /// Whether no peer is being accepted.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().pending.is_empty()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.state().is_full(self.limit)
     }
