@@ -84,8 +84,8 @@ pub enum Error {
     /// The owner of the id has dropped it.
     #[error("the id has been destroyed")]
     IdDestroyed,
-    /// A resolution of the id is pending, or its result has not been taken.
-    #[error("the id is resolving a name or a service, or its result has not been taken")]
+    /// A resolution of the id is pending: the event that ends it has not been read.
+    #[error("the id is resolving a name or a service, or the event that ends it has not been read")]
     Busy,
     /// The deadline passed before an event.
     #[error("the deadline has passed")]

@@ -27,6 +27,7 @@ fn a_resolution_ends_with_an_event() {
         Error::Busy,
         "the event was not read"
     );
+    assert!(Error::Busy.to_string().contains("event"), "{}", Error::Busy);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
     assert!(!id.is_resolving());
