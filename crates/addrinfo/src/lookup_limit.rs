@@ -1,5 +1,6 @@
 //! Limits on concurrent lookups.
 
+use std::process;
 // Not of parking_lot, which has a table of sleeping threads: a forked child inherits it without the
 // threads.
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,15 +13,30 @@ pub(crate) struct LookupLimits(OnceLock<Arc<Running>>);
 
 impl Clone for LookupLimits {
     fn clone(&self) -> Self {
-        Self(Arc::clone(self.running()).into())
+        Self(Arc::clone(self.0.get_or_init(Running::new)).into())
     }
 }
 
-/// How many run now.
-#[derive(Debug, Default)]
+/// How many run now, in one process.
+#[derive(Debug)]
 struct Running {
+    process: u32,
     lookups: Counter,
     tasks: Counter,
+    /// In a forked child: the threads that would release these permits, and may hold these locks,
+    /// are not there.
+    in_child: OnceLock<Arc<Running>>,
+}
+
+impl Running {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            process: process::id(),
+            lookups: Counter::default(),
+            tasks: Counter::default(),
+            in_child: OnceLock::new(),
+        })
+    }
 }
 
 /// The permits in use, and what is notified when one is released.
@@ -48,7 +64,12 @@ pub(crate) struct LookupPermit {
 
 impl LookupLimits {
     fn running(&self) -> &Arc<Running> {
-        self.0.get_or_init(Arc::default)
+        let process = process::id();
+        let mut running = self.0.get_or_init(Running::new);
+        while running.process != process {
+            running = running.in_child.get_or_init(Running::new);
+        }
+        running
     }
 
     /// Waits for a permit for a lookup, of which there are [`MAX_LOOKUPS`]; `None` if all
