@@ -212,7 +212,7 @@ const COMMANDS: &[(&str, Command)] = &[
 /// The newer commands: an older kernel reports that it lacks them.
 const NEWER_COMMANDS: &[Command] = &[
     |_, id| id.write_event(0, 1),
-    |_, id| id.resolve_ib_service(IbService::with_id(1)),
+    |_, id| id.resolve_ib_service(IbService::with_id(1)).map(drop),
     |_, id| id.ib_service_records().map(drop),
 ];
 

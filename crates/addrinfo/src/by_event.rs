@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rdmacm_core::{
-    Addresses, Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType,
+    Addresses, Deadline, Family, IbService, IbServiceResolution, IdHandle, PendingResolution,
+    PortSpace, QpType,
 };
 use scopeguard::ScopeGuard;
 
@@ -86,7 +87,8 @@ impl AddrInfoResolution {
     ///
     /// # Errors
     /// [`Error::NothingResolved`] before the resolution has ended and after the result was
-    /// taken; otherwise the error of the resolution, [`Error::Administrator`] for a service.
+    /// taken; otherwise the error of the resolution. For a service that is [`Error::Administrator`],
+    /// or [`rdmacm_core::Error::Superseded`] if the id has begun to resolve another service since.
     #[doc(alias = "rdma_query_addrinfo")]
     pub fn take_result(&mut self) -> Result<Vec<AddrInfo>> {
         let result = match &self.0 {
@@ -163,6 +165,7 @@ impl ResolveAddrInfo for IdHandle {
 #[derive(Debug)]
 struct ServiceResolution {
     id: IdHandle,
+    resolution: IbServiceResolution,
     flags: AddrInfoFlags,
     qp_type: QpType,
 }
@@ -171,9 +174,10 @@ impl ServiceResolution {
     fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<Self> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         // The kernel's own event reports the end.
-        id.resolve_ib_service(service)?;
+        let resolution = id.resolve_ib_service(service)?;
         Ok(Self {
             id: id.clone(),
+            resolution,
             flags: hints.flags,
             qp_type: kind.qp_type,
         })
@@ -181,20 +185,16 @@ impl ServiceResolution {
 
     /// The records as addresses; `None` before the event is read.
     fn records(&self) -> Option<Result<Vec<AddrInfo>>> {
-        if self.id.is_resolving() {
-            return None;
-        }
-        let failure = self.id.resolution_failure();
-        Some(match failure {
-            Some(failure) => Err(Error::Administrator(failure)),
-            None => self.addresses(),
+        Some(match self.resolution.outcome()? {
+            Ok(()) => self.addresses(),
+            Err(failure) => Err(Error::Administrator(failure)),
         })
     }
 
     /// The records as addresses, with the source that the id is bound to and no routes.
     fn addresses(&self) -> Result<Vec<AddrInfo>> {
         let id = &self.id;
-        let records = id.ib_service_records()?;
+        let records = self.resolution.records()?;
         let addresses = id.addresses()?;
         let source = addresses.source;
         let device_port = Self::device_port(id, &addresses)?;

@@ -131,7 +131,7 @@ impl ServiceQuery {
             .bind(IbAddr::new(port.gid))
             .and_then(|()| id.resolve_ib_service(service));
         match started {
-            Ok(()) => Ok(Self {
+            Ok(_) => Ok(Self {
                 port,
                 state: QueryState::Active(id),
             }),

@@ -87,6 +87,9 @@ pub enum Error {
     /// A resolution of the id is pending: the event that ends it has not been read.
     #[error("the id is resolving a name or a service, or the event that ends it has not been read")]
     Busy,
+    /// The id has begun to resolve another service since.
+    #[error("the id has begun to resolve another service, whose records replace those of this one")]
+    Superseded,
     /// The deadline passed before an event.
     #[error("the deadline has passed")]
     DeadlinePassed,
@@ -290,6 +293,7 @@ mod tests {
             Error::queue_pair(QpState::RTR, io::Error::from_raw_os_error(errno)),
             Error::IdDestroyed,
             Error::Busy,
+            Error::Superseded,
             Error::DeadlinePassed,
             Error::Woken,
             Error::Wait { errno },

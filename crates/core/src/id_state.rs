@@ -29,7 +29,7 @@ use in_flight_count::InFlightCount;
 use location::{CurrentLocation, Location};
 pub(crate) use membership::Membership;
 use query_cache::QueryCache;
-pub(crate) use resolution_slot::ResolutionSlot;
+pub(crate) use resolution_slot::{Outcome, ResolutionSlot};
 
 /// A channel of ids.
 pub(crate) type Channel = ChannelState<IdState>;

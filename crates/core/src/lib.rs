@@ -68,6 +68,7 @@ mod queue_pair;
 mod rdma_devices;
 mod resolution;
 mod service;
+mod service_resolution;
 mod token;
 pub mod ucma;
 
@@ -105,6 +106,7 @@ pub use rdmacm_abi::{
 };
 pub use resolution::PendingResolution;
 pub use service::{ServiceData, ServiceName, ServiceNameError, ServiceRecord};
+pub use service_resolution::IbServiceResolution;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

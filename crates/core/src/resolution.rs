@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use rdmacm_abi::EventNumber;
 
 use crate::error::Result;
-use crate::event_failure::EventFailure;
 use crate::id_handle::IdHandle;
 use crate::id_state::IdState;
 
@@ -38,13 +37,6 @@ impl IdHandle {
             id: Arc::downgrade(id.state()),
             has_ended: false,
         })
-    }
-
-    /// The failure of the id's last resolution, or of the kernel's resolution of a
-    /// service; `None` before its event is read, and if it succeeded.
-    #[must_use]
-    pub fn resolution_failure(&self) -> Option<EventFailure> {
-        self.enter().ok()?.resolution().failure()
     }
 
     /// Whether a resolution of the id is pending, or the kernel resolves a service

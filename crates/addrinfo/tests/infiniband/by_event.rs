@@ -195,6 +195,45 @@ fn a_service_is_resolved_after_a_name() {
         .unwrap();
 }
 
+#[test]
+fn a_failure_stays_with_its_resolution() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    let resolver = AddrInfoResolver::new();
+    let begin = |name| id.resolve_addrinfo(&resolver, None, name, &service());
+    let mut unknown = begin("unknown").unwrap();
+    expect(&channel, &id, EventKind::AddrInfoError);
+    let mut storage = begin("storage").unwrap();
+    expect(&channel, &id, EventKind::AddrInfoResolved);
+    let failure = unknown.take_result();
+    assert!(
+        matches!(failure, Err(Error::Administrator(_))),
+        "{failure:?}"
+    );
+    assert_eq!(storage.take_result().unwrap().len(), 1);
+}
+
+/// The kernel keeps them, and refuses to resolve another service.
+#[test]
+fn records_stay_with_their_resolution() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    let resolver = resolver(&here).acm(None).name_resolver(Nobody);
+    let begin = || id.resolve_addrinfo(&resolver, None, "storage", &service());
+    let mut storage = begin().unwrap();
+    expect(&channel, &id, EventKind::AddrInfoResolved);
+    let refused = begin().map(drop);
+    let is_refused = matches!(refused, Err(Error::Rdma(CoreError::Command(_))));
+    assert!(is_refused, "{refused:?}");
+    let names = id.resolve_addrinfo(&resolver, "somebody", "7471", &Hints::rc());
+    assert_eq!(next(&channel).kind(), EventKind::AddrInfoError);
+    let why = Err(Error::Name(NameError::NoName));
+    assert_eq!(names.unwrap().take_result(), why);
+    assert_eq!(storage.take_result().unwrap().len(), 1);
+}
+
 /// Knows no names.
 #[derive(Debug)]
 struct Nobody;

@@ -10,6 +10,7 @@ use super::IdHandle;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::service::ServiceRecord;
+use crate::service_resolution::IbServiceResolution;
 use crate::ucma::Attachment;
 
 /// How many records a query has space for: few at first, then more, at last as many
@@ -23,7 +24,7 @@ impl IdHandle {
     /// Begins to query the subnet administrator for the records of an InfiniBand service;
     /// ends with an [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
     /// [`AddrInfoError`](crate::EventKind::AddrInfoError) event. Then
-    /// [`ib_service_records`](Self::ib_service_records) returns the records. The id must
+    /// [`IbServiceResolution::records`] returns the records. The id must
     /// be bound to an InfiniBand port. If it is dropped before the event, the drop waits until
     /// the query ends, up to two seconds.
     ///
@@ -37,19 +38,17 @@ impl IdHandle {
     /// with `ENODATA` if the administrator knows no such service, `EINVAL` if it refuses,
     /// `ETIMEDOUT` if it does not answer within two seconds.
     #[doc(alias = "rdma_resolve_addrinfo")]
-    pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
+    pub fn resolve_ib_service(&self, service: IbService) -> Result<IbServiceResolution> {
         let id = self.enter()?;
-        // Before the kernel can report the event.
-        id.resolution().begin()?;
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
-        let begun = id.if_supported(CommandNumber::RESOLVE_IB_SERVICE, || {
-            id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
-        });
-        if begun.is_err() {
-            id.resolution().cancel();
-        }
-        begun
+        let outcome = id.resolution().begin_service(|| {
+            id.if_supported(CommandNumber::RESOLVE_IB_SERVICE, || {
+                let send = || id.send(|| operation, request, &mut NoResponse, Attachment::None);
+                id.invalidating(send)
+            })
+        })?;
+        Ok(IbServiceResolution::new(self.clone(), outcome))
     }
 
     /// The records of the service that the id has resolved, in the administrator's

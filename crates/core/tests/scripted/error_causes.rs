@@ -271,7 +271,7 @@ fn errors_of_service_commands_name_their_cause() {
     let service = IbService::with_id(1);
     assert_causes(
         N::RESOLVE_IB_SERVICE,
-        |id| id.resolve_ib_service(service),
+        |id| id.resolve_ib_service(service).map(drop),
         &only,
     );
 }

@@ -35,18 +35,14 @@ fn a_resolution_ends_with_an_event() {
 }
 
 #[test]
-fn a_failure_is_kept_until_the_next_resolution() {
+fn a_failure_has_its_status() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.begin_resolution().unwrap().finish(-libc::ENOENT);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.status(), -libc::ENOENT);
-    let failure = id.resolution_failure().unwrap();
-    assert_eq!(failure.raw_os_error(), Some(libc::ENOENT));
-    let pending = id.begin_resolution().unwrap();
-    assert_eq!(id.resolution_failure(), None);
-    drop(pending);
+    drop(id.begin_resolution().unwrap());
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(
         event.status(),
@@ -66,13 +62,50 @@ fn a_cancelled_resolution_has_no_event() {
 }
 
 #[test]
-fn the_failure_of_a_service_is_kept() {
+fn the_outcome_of_a_service_is_kept() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
-    id.resolve_ib_service(IbService::with_id(1)).unwrap();
-    let _event = fixture.event(EventNumber::ADDRINFO_ERROR, -libc::ENODATA);
-    assert!(id.resolution_failure().is_some());
-    assert!(id.begin_resolution().is_ok());
+    let service = || id.resolve_ib_service(IbService::with_id(1));
+    let unknown = service().unwrap();
+    assert_eq!(unknown.outcome(), None);
+    let event = fixture.event(EventNumber::ADDRINFO_ERROR, -libc::ENODATA);
+    let failure = Some(Err(event.failure().unwrap()));
+    assert_eq!(unknown.outcome(), failure);
+
+    let known = service().unwrap();
+    assert_eq!(known.outcome(), None);
+    let _event = fixture.event(EventNumber::ADDRINFO_RESOLVED, 0);
+    id.begin_resolution().unwrap().finish(-libc::ENOENT);
+    let _event = fixture.channel.try_next_event().unwrap().unwrap();
+    id.begin_resolution().unwrap().cancel();
+    assert_eq!(
+        (unknown.outcome(), known.outcome()),
+        (failure, Some(Ok(())))
+    );
+}
+
+#[test]
+fn records_are_those_of_the_last_service() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::IB);
+    let service = || id.resolve_ib_service(IbService::with_id(1));
+    let first = service().unwrap();
+    let _event = fixture.event(EventNumber::ADDRINFO_RESOLVED, 0);
+    let number = CommandNumber::RESOLVE_IB_SERVICE;
+    fixture.ucma.refuse(number, libc::EOPNOTSUPP);
+    errno(service(), libc::EOPNOTSUPP);
+    fixture.ucma.answer(CommandNumber::QUERY, &records::<4>(1));
+    assert_eq!(first.records().unwrap().len(), 1);
+
+    let second = service().unwrap();
+    fixture.ucma.answer(CommandNumber::QUERY, &records::<4>(1));
+    assert_eq!(first.records(), Err(Error::Superseded));
+    let _event = fixture.event(EventNumber::ADDRINFO_RESOLVED, 0);
+    fixture.ucma.answer(CommandNumber::QUERY, &records::<4>(2));
+    assert_eq!(second.records().unwrap().len(), 2);
+    assert_eq!(first.outcome(), second.outcome());
+    drop(id);
+    assert_eq!(second.records(), Err(Error::IdDestroyed));
 }
 
 #[test]
@@ -86,7 +119,7 @@ fn a_resolution_that_outlives_its_id_reports_no_event() {
     pending.finish(0);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert_eq!(handle.begin_resolution().unwrap_err(), Error::IdDestroyed);
-    assert!(!handle.is_resolving() && handle.resolution_failure().is_none());
+    assert!(!handle.is_resolving());
 }
 
 #[test]
@@ -99,7 +132,7 @@ fn an_id_resolves_one_service_at_a_time() {
     assert_eq!((request.id, request.service.service_id), (FIRST_ID, 0x77));
     assert!(id.is_resolving());
     let again = id.resolve_ib_service(IbService::with_id(0x78));
-    assert_eq!(again, Err(Error::Busy));
+    assert_eq!(again.unwrap_err(), Error::Busy);
     assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
     let _event = fixture.event(EventNumber::ADDRINFO_RESOLVED, 0);
     assert!(!id.is_resolving());
