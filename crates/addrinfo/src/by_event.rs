@@ -51,7 +51,7 @@ pub trait ResolveAddrInfo {
     /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until its
     /// event is read; those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
-    /// [`Error::TooManyLookups`] and [`Error::NoThread`];
+    /// [`Error::TooManyResolutions`] and [`Error::NoThread`];
     /// [`Error::NothingToResolve`], [`Error::Hints`] and the like for invalid arguments.
     /// In all these cases nothing has started.
     #[doc(alias = "rdma_resolve_addrinfo")]
@@ -121,7 +121,7 @@ impl ResolveAddrInfo for IdHandle {
         let permit = addr_info_resolver
             .limits
             .try_task()
-            .ok_or(Error::TooManyLookups)?;
+            .ok_or(Error::TooManyResolutions)?;
         let pending = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());

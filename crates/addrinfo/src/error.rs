@@ -64,10 +64,14 @@ pub enum Error {
     /// The name server did not answer before the deadline.
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
-    /// Too many lookups of this [`AddrInfoResolver`](crate::AddrInfoResolver) waited for a name
-    /// server until the deadline, or too many resolutions with an event run already.
-    #[error("too many lookups still wait for a name server")]
+    /// 64 other lookups of this [`AddrInfoResolver`](crate::AddrInfoResolver) waited for a name
+    /// server until the deadline.
+    #[error("the lookup did not start before the deadline: 64 others still wait for a name server")]
     TooManyLookups,
+    /// 64 resolutions with an event of this [`AddrInfoResolver`](crate::AddrInfoResolver) run
+    /// already, abandoned ones included.
+    #[error("64 resolutions with an event run already; an abandoned one runs until its deadline")]
+    TooManyResolutions,
     /// The thread of the lookup could not start.
     #[error("start a thread for the lookup: {0}")]
     NoThread(io::ErrorKind),
@@ -217,7 +221,10 @@ impl From<Error> for io::Error {
             | Error::NoInfinibandPort
             | Error::NoService(_)
             | Error::NothingResolved => io::ErrorKind::NotFound,
-            Error::TooManyLookups | Error::LookupPanicked | Error::Name(_) => io::ErrorKind::Other,
+            Error::TooManyLookups
+            | Error::TooManyResolutions
+            | Error::LookupPanicked
+            | Error::Name(_) => io::ErrorKind::Other,
             Error::NothingToResolve
             | Error::Hints(_)
             | Error::QpType { .. }

@@ -171,6 +171,11 @@ impl Hints {
     /// without a node. Of the other hints only the queue pair type, the deadline and
     /// [`no_route`](Self::no_route) apply: the port space is [`PortSpace::IB`].
     /// Needs Linux 6.18 or newer.
+    ///
+    /// The kernel does not cancel a query. If the deadline passes, or one port has answered, a
+    /// thread waits for the end of the other queries, up to two seconds. If 64 such threads of the
+    /// [`AddrInfoResolver`](crate::AddrInfoResolver) run already, or if no thread can be started,
+    /// the caller waits instead: the resolution can return up to two seconds after its deadline.
     #[must_use]
     #[doc(alias = "RAI_SA")]
     pub fn subnet_administrator(self) -> Self {
@@ -179,7 +184,9 @@ impl Hints {
 
     /// The deadline of the resolution, for the name server and the kernel together;
     /// [`DEFAULT_DEADLINE`], 15 s, by default. With [`Deadline::Never`] the kernel resolves
-    /// addresses and routes for an hour each.
+    /// addresses and routes for an hour each. With
+    /// [`subnet_administrator`](Self::subnet_administrator) a resolution can return up to two
+    /// seconds after its deadline.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();

@@ -6,8 +6,8 @@ use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Counts the lookups and the tasks of an `AddrInfoResolver`, which its clones share. Made by the
-/// first lookup or clone: numeric addresses need neither.
+/// Counts the lookups and the threads of an `AddrInfoResolver`, which its clones share. Made by the
+/// first of them or a clone: numeric addresses need neither.
 #[derive(Debug, Default)]
 pub(crate) struct LookupLimits(OnceLock<Arc<Running>>);
 
@@ -23,6 +23,7 @@ struct Running {
     process: u32,
     lookups: Counter,
     tasks: Counter,
+    destructions: Counter,
     /// In a forked child: the threads that would release these permits, and may hold these locks,
     /// are not there.
     in_child: OnceLock<Arc<Running>>,
@@ -34,6 +35,7 @@ impl Running {
             process: process::id(),
             lookups: Counter::default(),
             tasks: Counter::default(),
+            destructions: Counter::default(),
             in_child: OnceLock::new(),
         })
     }
@@ -52,10 +54,10 @@ impl Counter {
     }
 }
 
-/// The most lookups at a time, abandoned ones included, and the most tasks.
+/// The most lookups at a time, abandoned ones included, the most tasks, and the most destructions.
 pub(crate) const MAX_LOOKUPS: usize = 64;
 
-/// The right to run one lookup or task, released on drop.
+/// The right to run one lookup, task or destruction, released on drop.
 #[derive(Debug)]
 pub(crate) struct LookupPermit {
     running: Arc<Running>,
@@ -104,15 +106,25 @@ impl LookupLimits {
     /// Acquires a permit for a resolution on a thread of its own; `None` if
     /// [`MAX_LOOKUPS`] run.
     pub(crate) fn try_task(&self) -> Option<LookupPermit> {
+        self.try_acquire(|running| &running.tasks)
+    }
+
+    /// Acquires a permit for a thread that destroys queries which were given up; `None` if
+    /// [`MAX_LOOKUPS`] run.
+    pub(crate) fn try_destruction(&self) -> Option<LookupPermit> {
+        self.try_acquire(|running| &running.destructions)
+    }
+
+    fn try_acquire(&self, counter: fn(&Running) -> &Counter) -> Option<LookupPermit> {
         let running = self.running();
-        let mut in_use = running.tasks.in_use();
+        let mut in_use = counter(running).in_use();
         if *in_use >= MAX_LOOKUPS {
             return None;
         }
         *in_use += 1;
         Some(LookupPermit {
             running: Arc::clone(running),
-            counter: |running| &running.tasks,
+            counter,
         })
     }
 
@@ -135,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_share_the_limits_and_lookups_do_not_count_as_tasks() {
+    fn clones_share_the_limits_and_each_kind_has_its_own() {
         let limits = LookupLimits::default();
         let clone = limits.clone();
         let now = Some(Instant::now());
@@ -144,5 +156,8 @@ mod tests {
         assert!(clone.lookup(now).is_none() && clone.clone().try_task().is_some());
         drop(lookups);
         assert!(clone.lookup(now).is_some());
+        let destructions: Vec<_> = (0..MAX_LOOKUPS).map(|_| limits.try_destruction()).collect();
+        assert!(destructions.iter().all(Option::is_some));
+        assert!(clone.try_destruction().is_none() && clone.try_task().is_some());
     }
 }

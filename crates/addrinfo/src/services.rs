@@ -102,7 +102,7 @@ impl Drop for Queries<'_> {
         if self.all.is_empty() {
             return;
         }
-        let Some(permit) = self.limits.try_task() else {
+        let Some(permit) = self.limits.try_destruction() else {
             return;
         };
         let all = std::mem::take(&mut self.all);

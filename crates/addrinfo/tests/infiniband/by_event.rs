@@ -234,6 +234,27 @@ fn records_stay_with_their_resolution() {
     assert_eq!(storage.take_result().unwrap().len(), 1);
 }
 
+/// Their threads wait until the kernel's queries end.
+#[test]
+fn queries_that_are_given_up_are_not_counted_as_resolutions() {
+    let (fabric, here) = fabric();
+    fabric.set_subnet_admin(SubnetAdmin::Silent);
+    let channel = channel(&here).unwrap();
+    let id = channel.create_id(PortSpace::IB).unwrap();
+    let resolver = resolver(&here).acm(None).name_resolver(Nobody);
+    let brief = service().deadline(Duration::from_millis(1));
+    for _ in 0..64 {
+        let given_up = resolver.resolve(None, "storage", &brief);
+        assert!(matches!(given_up, Err(Error::NoService(_))), "{given_up:?}");
+    }
+    let mut names = id
+        .resolve_addrinfo(&resolver, "somebody", "7471", &Hints::rc())
+        .unwrap();
+    assert_eq!(next(&channel).kind(), EventKind::AddrInfoError);
+    let why = Err(Error::Name(NameError::NoName));
+    assert_eq!(names.take_result(), why);
+}
+
 /// Knows no names.
 #[derive(Debug)]
 struct Nobody;
