@@ -32,8 +32,9 @@ pub trait ResolveAddrInfo {
     /// reports the end, on any kernel, at the latest at the deadline of the hints,
     /// and then the [`AddrInfoResolution`] has the result. The status of a failure is a
     /// negative error number: `ENOENT` for a name that has no address, `EAGAIN` if the system's
-    /// name resolver has given up waiting for a name server, `ETIMEDOUT` if the deadline passed
-    /// before.
+    /// name resolver has given up waiting for a name server or no thread could be started for the
+    /// lookup, `ETIMEDOUT` if the deadline passed before, also if the lookup waited for others,
+    /// `ENODEV` if there is no connection manager to open.
     ///
     /// The resolution runs on a thread of the [`AddrInfoResolver`], of which there are at
     /// most 64 at a time. Destroying the id abandons the resolution.
@@ -233,11 +234,15 @@ impl ServiceResolution {
 /// The error number of a failure's event, positive.
 fn errno(error: &Error) -> i32 {
     match error {
-        Error::Rdma(error) => error.raw_os_error().unwrap_or(libc::EIO),
-        Error::LookupDeadline => libc::ETIMEDOUT,
+        // `ENOENT` says that a name is unknown.
+        Error::Rdma(error) => match error.raw_os_error().unwrap_or(libc::EIO) {
+            libc::ENOENT => libc::ENODEV,
+            errno => errno,
+        },
+        Error::LookupDeadline | Error::TooManyLookups => libc::ETIMEDOUT,
         Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
         Error::Name(error) => name_errno(*error),
-        Error::TooManyLookups | Error::NoThread(_) => libc::EAGAIN,
+        Error::TooManyResolutions | Error::NoThread(_) => libc::EAGAIN,
         Error::LookupPanicked => libc::EIO,
         _ => libc::EINVAL,
     }
@@ -259,6 +264,15 @@ fn name_errno(error: NameError) -> i32 {
 mod tests {
     use super::*;
 
+    fn not_opened(errno: i32) -> Error {
+        let error = rdmacm_core::Error::Open {
+            path: "/dev/infiniband/rdma_cm".into(),
+            errno,
+            cause: "",
+        };
+        error.into()
+    }
+
     #[test]
     fn each_failure_has_its_error_number() {
         for (error, number) in [
@@ -267,7 +281,13 @@ mod tests {
             (Error::LookupDeadline, libc::ETIMEDOUT),
             (Error::Interfaces(libc::ENOBUFS), libc::ENOBUFS),
             (Error::Interfaces(0), libc::EINVAL),
-            (Error::TooManyLookups, libc::EAGAIN),
+            (Error::TooManyLookups, libc::ETIMEDOUT),
+            (
+                Error::NoThread(std::io::ErrorKind::WouldBlock),
+                libc::EAGAIN,
+            ),
+            (not_opened(libc::ENOENT), libc::ENODEV),
+            (not_opened(libc::EACCES), libc::EACCES),
             (Error::LookupPanicked, libc::EIO),
             (Error::NothingToResolve, libc::EINVAL),
             (NameError::NoName.into(), libc::ENOENT),

@@ -207,7 +207,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Rdma(error) => Self::from(error.clone()).kind(),
-            Error::LookupDeadline => io::ErrorKind::TimedOut,
+            Error::LookupDeadline | Error::TooManyLookups => io::ErrorKind::TimedOut,
             Error::NoThread(kind) => *kind,
             Error::Administrator(failure) => match failure.raw_os_error() {
                 Some(libc::ENODATA) => io::ErrorKind::NotFound,
@@ -221,10 +221,9 @@ impl From<Error> for io::Error {
             | Error::NoInfinibandPort
             | Error::NoService(_)
             | Error::NothingResolved => io::ErrorKind::NotFound,
-            Error::TooManyLookups
-            | Error::TooManyResolutions
-            | Error::LookupPanicked
-            | Error::Name(_) => io::ErrorKind::Other,
+            Error::TooManyResolutions | Error::LookupPanicked | Error::Name(_) => {
+                io::ErrorKind::Other
+            }
             Error::NothingToResolve
             | Error::Hints(_)
             | Error::QpType { .. }
@@ -258,6 +257,13 @@ mod tests {
             (Error::LookupDeadline, None),
         ] {
             assert_eq!(error.raw_os_error(), errno, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_lookup_that_waited_until_the_deadline_has_timed_out() {
+        for error in [Error::LookupDeadline, Error::TooManyLookups] {
+            assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
         }
     }
 

@@ -115,13 +115,14 @@ impl EventFailure {
             }
             (EventKind::AddrInfoError, libc::ENOENT) => "the name or the service is unknown",
             (EventKind::AddrInfoError, libc::EAGAIN) => {
-                "the name server did not answer, or failed temporarily"
+                "the name server did not answer or failed temporarily, or no thread could be started"
             }
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
                 "the name server or the subnet administrator did not answer in time"
             }
             (EventKind::AddrInfoError, libc::EINVAL) => {
-                "the subnet administrator refused to answer"
+                "the subnet administrator refused to answer, or the name resolver or the kernel \
+                 refused the arguments"
             }
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer, or the neighbour has another \

@@ -172,7 +172,12 @@ fn every_known_cause_has_a_text() {
         (
             EventNumber::ADDRINFO_ERROR,
             libc::EINVAL,
-            "refused to answer",
+            "the subnet administrator refused to answer, or",
+        ),
+        (
+            EventNumber::ADDRINFO_ERROR,
+            libc::EAGAIN,
+            "no thread could be started",
         ),
         (
             EventNumber::UNREACHABLE,
