@@ -37,7 +37,8 @@ pub trait ResolveAddrInfo {
     /// `ENODEV` if there is no connection manager to open.
     ///
     /// The resolution runs on a thread of the [`AddrInfoResolver`], of which there are at
-    /// most 64 at a time. Destroying the id abandons the resolution.
+    /// most 64 at a time. Destroying the id abandons the resolution, but does not stop its thread,
+    /// which is one of the 64 until it ends, at the latest at the deadline.
     ///
     /// With [`AddrInfoFlags::SA`] the kernel queries the subnet administrator of the
     /// InfiniBand port that the id is bound to, see
