@@ -36,6 +36,7 @@ impl IbServiceResolution {
     /// # Errors
     /// [`Error::Superseded`] if the id has begun to resolve another service since; those of
     /// [`IdHandle::ib_service_records`].
+    #[doc(alias = "rdma_query_addrinfo")]
     pub fn records(&self) -> Result<Vec<ServiceRecord>> {
         let records = self.id.ib_service_records();
         // Afterwards: the records may have been replaced meanwhile.

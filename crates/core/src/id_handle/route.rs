@@ -30,17 +30,21 @@ impl IdHandle {
         let id = self.enter()?;
         let mut answer = blank_route();
         id.query_route(Operation::QueryAddresses, &mut answer)?;
-        let mut addresses = ip_addresses(&answer);
+        let mut route = IdRoute {
+            addresses: ip_addresses(&answer),
+            gids: None,
+            path_records: Vec::new(),
+        };
+        let addresses = &mut route.addresses;
         // `resolve_ib_service` gives an id with an IP source a native destination, for which this
         // answer has no room.
         let is_native = answer.destination.family() == AddressFamily::IB;
         let Some(source) = addresses.source.filter(|_| !is_native) else {
             return id.native_route(with_path_records);
         };
-        let (mut gids, mut path_records) = (None, Vec::new());
         if addresses.device.is_some() {
             let found = ip_gids(&answer);
-            gids = Some(found);
+            route.gids = Some(found);
             let is_roce = is_made_of(found, source);
             let any_family = id.address_abi() == AddressAbi::AnyFamily;
             if any_family {
@@ -56,7 +60,7 @@ impl IdHandle {
             if with_path_records && addresses.destination.is_some() {
                 // `ucma_copy_iw_route` counts none, whatever the caller has set.
                 let has_more = answer.path_count > 0 || id.has_given_path();
-                path_records = if is_roce || !any_family {
+                route.path_records = if is_roce || !any_family {
                     paths(&answer, any_family)?
                 } else if has_more {
                     id.query_paths()?.to_vec()
@@ -65,11 +69,7 @@ impl IdHandle {
                 };
             }
         }
-        Ok(IdRoute {
-            addresses,
-            gids,
-            path_records,
-        })
+        Ok(route)
     }
 }
 
