@@ -221,6 +221,15 @@ mod tests {
     };
 
     #[test]
+    fn no_shared_receive_queue_has_the_ids_of_a_queue_pair() {
+        for number in [0, 7, u32::MAX / 2 - 1] {
+            let token = Token::new(1 << 40 | u64::from(number));
+            assert_eq!(WorkId::own_queue(token), number);
+            assert_ne!(WorkId::shared_queue(number), number);
+        }
+    }
+
+    #[test]
     fn ids_of_requests_posted_together_wrap_around() {
         let mut ids = WorkIds::new(7, u32::MAX, 1);
         assert_eq!(ids.len(), 2);

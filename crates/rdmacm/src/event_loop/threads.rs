@@ -292,10 +292,10 @@ impl EventLoop {
         };
         let mut state = self.state();
         state.leader = Leader::Awake;
-        let max_events = if sleeps {
+        let max_events = if sleeps && !is_due {
             state.expected_events()
         } else {
-            // Who waits for the descriptor is not known.
+            // Who waits for the descriptor is not known, nor what came in time.
             MAX_EVENTS
         };
         drop(state);

@@ -58,6 +58,11 @@ impl TimedSource for RequestSource<'_> {
         [self.ids.next_check(), None]
     }
 
+    /// The check may have been made.
+    fn have_timers_changed(&mut self, timers: [Option<Instant>; 2]) -> bool {
+        self.timers() != timers
+    }
+
     /// The event loop has run before.
     fn timer_due(&mut self, [is_check_due, _]: [bool; 2]) {
         self.is_check_due = is_check_due;

@@ -81,7 +81,8 @@ by_mode! {
         /// If a TCP peer disconnects before the kernel's siw has accepted its connection, siw
         /// closes the listener's TCP socket, without an event; a port scan suffices. While a caller
         /// waits for a peer, the listener checks every two seconds whether its socket is open, and
-        /// fails with [`Cause::ListenerSocketClosed`] if it is not. A listener on a wildcard
+        /// fails with [`Cause::ListenerSocketClosed`] if it is not; a listener for streams does not
+        /// check while a handshake is in flight. A listener on a wildcard
         /// address fails once for each device on which this happens, and continues on the others.
         /// Destroying the id of such a listener would make the kernel use freed memory. So dropping
         /// the listener does not destroy the id, which keeps its port until the process ends. **The

@@ -120,7 +120,8 @@ impl RdmaListener {
     }
 
     /// How long a peer may take to complete its handshake;
-    /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default.
+    /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default. On siw the listener does not notice
+    /// meanwhile that its [socket was closed](super::Listener#siw).
     #[must_use]
     pub fn handshake_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.handshakes.deadline = deadline.into();

@@ -147,7 +147,7 @@ impl PendingHandshakes {
         let register = || self.register(ids, key, &readiness.waker);
         let accepted = self.take_next(ids, options, register);
         let mut accepted = match accepted {
-            Ok(None) if self.is_idle() => ids.check_sockets().map(|()| None),
+            Ok(None) if !is_more && self.is_idle() => ids.check_sockets().map(|()| None),
             accepted => accepted,
         };
         if readiness.has_changed_since(key) {
@@ -178,7 +178,7 @@ impl PendingHandshakes {
         loop {
             register();
             self.give_up_on_silent_peers(ids);
-            if let Some(stream) = self.take_stream()? {
+            if let Some(stream) = self.take_stream(ids)? {
                 return Ok(Some(stream));
             }
             if let Some(stopped) = ids.stopped() {

@@ -108,7 +108,7 @@ impl PendingHandshakes {
     }
 
     /// A stream that is established by what has come.
-    pub(super) fn take_stream(&self) -> Result<Option<StreamHandle>> {
+    pub(super) fn take_stream(&self, ids: &ListeningIds) -> Result<Option<StreamHandle>> {
         loop {
             let mut state = self.state();
             let was_full = state.is_full(self.limit);
@@ -130,7 +130,9 @@ impl PendingHandshakes {
                 }
                 Err(outcome) => Some(outcome),
             };
-            let wakers = if was_full || outcome.is_none() {
+            // Whoever waits checks the sockets again once nobody is being accepted.
+            let checks_again = state.pending.is_empty() && ids.next_check().is_some();
+            let wakers = if was_full || checks_again || outcome.is_none() {
                 state.all_waiters()
             } else {
                 Vec::new()
