@@ -1,7 +1,7 @@
 //! `rdma_client` and `rdma_server`, which exchange one message, and `rdma_xclient` and
 //! `rdma_xserver`, of which only the client sends.
 
-use rdmacm::{CmConnection, Connection, Connector, Incoming, Listener, Message};
+use rdmacm::{Cause, CmConnection, Connection, Connector, Incoming, Listener, Message};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port, post_message, receive, send};
 use rdmacm_verbs::QueuePair;
@@ -124,7 +124,11 @@ fn its_client_is_answered_by_a_connection(site: &Site) {
     let message = last_message(&connection);
     connection.send(&message).unwrap();
     assert!(connection.receive().unwrap().is_none());
-    connection.close(PATIENCE).unwrap();
+    // The client disconnects as soon as it has the answer. The device may learn of that before it
+    // completes the request, and reports a failure then, although the client has succeeded.
+    if let Err(error) = connection.close(PATIENCE) {
+        assert!(matches!(error.cause(), Cause::Closed(_)), "{error}");
+    }
     let ended = client.finish();
     ended.assert_success();
     ended.assert_printed_all(&["rdma_client: start", "rdma_client: end 0"]);
