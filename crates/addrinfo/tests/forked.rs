@@ -1,16 +1,13 @@
 //! Lookups in a forked child.
 #![cfg(test)]
-#![expect(unsafe_code, reason = "forks")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, alarm, fork};
 use rdmacm_addrinfo::{AddrInfoResolver, Error, Hints, Host, HostQuery, NameError, NameResolver};
+use rdmacm_test_helpers::child_ends;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MAX_LOOKUPS: usize = 64;
@@ -33,23 +30,6 @@ impl NameResolver for OneHost {
     }
 }
 
-/// Runs `work` in a child, which must end by itself.
-fn in_child(work: impl FnOnce()) {
-    // SAFETY: the child waits for no thread of this process, and is killed otherwise.
-    let child = match unsafe { fork() }.unwrap() {
-        ForkResult::Child => {
-            alarm::set(30);
-            // The test's thread is the only one: what a panic says ends there.
-            let done = catch_unwind(AssertUnwindSafe(work));
-            // SAFETY: the child ends at once.
-            unsafe { libc::_exit(i32::from(done.is_err())) }
-        }
-        ForkResult::Parent { child } => child,
-    };
-    let ended = waitpid(child, None);
-    assert_eq!(ended, Ok(WaitStatus::Exited(child, 0)));
-}
-
 /// Their threads are not in the child, and never end there.
 #[test]
 fn lookups_of_the_parent_do_not_count_in_a_child() {
@@ -67,9 +47,9 @@ fn lookups_of_the_parent_do_not_count_in_a_child() {
     }
     let known = |limit| lookup("storage-7", limit).map(|found| found.len());
     assert_eq!(known(Duration::ZERO), Err(Error::TooManyLookups));
-    in_child(|| {
+    assert!(child_ends(|| {
         assert_eq!(known(10 * SECOND), Ok(1));
-        in_child(|| assert_eq!(known(10 * SECOND), Ok(1)));
-    });
+        assert!(child_ends(|| assert_eq!(known(10 * SECOND), Ok(1))));
+    }));
     assert_eq!(known(Duration::ZERO), Err(Error::TooManyLookups));
 }

@@ -5,7 +5,10 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod forked_child;
 mod ucma_file;
+
+pub use forked_child::child_ends;
 
 use std::fs;
 use std::future::poll_fn;

@@ -1,14 +1,10 @@
 //! Forked children, which share memory and descriptors with their parent.
-#![expect(unsafe_code, reason = "forks")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, alarm, fork};
 use rdmacm_core::EventKind;
 use rdmacm_sim::Fabric;
 use rdmacm_test_helpers::WatchedThread;
@@ -26,18 +22,7 @@ pub(crate) static CHILDREN: RwLock<()> = RwLock::new(());
 /// Forks. The child does `work` and exits. Whether it has done so, without a panic and in time.
 pub(crate) fn child_ends(work: impl FnOnce()) -> bool {
     let _alone = CHILDREN.write().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the child waits for no thread of this process, and is killed otherwise.
-    let child = match unsafe { fork() }.unwrap() {
-        ForkResult::Child => {
-            alarm::set(30);
-            // The test's thread is the only one: what a panic says ends there.
-            let done = catch_unwind(AssertUnwindSafe(work));
-            // SAFETY: the child ends at once.
-            unsafe { libc::_exit(i32::from(done.is_err())) }
-        }
-        ForkResult::Parent { child } => child,
-    };
-    waitpid(child, None) == Ok(WaitStatus::Exited(child, 0))
+    rdmacm_test_helpers::child_ends(work)
 }
 
 #[test]

@@ -4,9 +4,9 @@ use rdmacm::core::{ConnParam, DeviceId, EventKind, PortSpace, QpType, RdmaDevice
 use rdmacm::verbs::{DeviceSource, QueuePair};
 use rdmacm::{CLOSE_DEADLINE, Cause, Error};
 use rdmacm_sim::Host;
+use rdmacm_test_helpers::child_ends;
 
 use super::{Hosts, SECOND};
-use crate::forked::in_child;
 use crate::hosts::PORT;
 
 /// The rings of a simulated device are shared with the child.
@@ -15,7 +15,7 @@ fn a_child_that_drops_a_connection_leaves_that_of_its_parent_alone() {
     for hosts in Hosts::each() {
         let (client, server) = hosts.connect();
         let mut inherited = Some((client, server, hosts));
-        in_child(|| drop(inherited.take()));
+        assert!(child_ends(|| drop(inherited.take())));
         let (client, server, _hosts) = inherited.unwrap();
         client.send(b"still here").unwrap();
         let message = server.receive().unwrap().unwrap();
@@ -27,11 +27,11 @@ fn a_child_that_drops_a_connection_leaves_that_of_its_parent_alone() {
 fn a_child_neither_closes_a_connection_of_its_parent_nor_waits_for_its_end() {
     for hosts in Hosts::each() {
         let (client, server) = hosts.connect();
-        in_child(|| {
+        assert!(child_ends(|| {
             let error = client.closed(None).unwrap_err();
             assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
             client.close(CLOSE_DEADLINE).unwrap_err();
-        });
+        }));
         client.send(b"still here").unwrap();
         assert_eq!(*server.receive().unwrap().unwrap(), *b"still here");
     }
@@ -44,11 +44,11 @@ fn a_child_waits_for_no_transfer_of_its_parent() {
         let (client, server) = hosts.connect();
         let buffer = client.allocate(5).unwrap();
         let mut inherited = Some(client.start_send(buffer).unwrap());
-        in_child(|| {
+        assert!(child_ends(|| {
             let lost = inherited.take().unwrap().wait().unwrap_err();
             let error = Error::from(lost);
             assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
-        });
+        }));
         inherited.unwrap().wait().unwrap();
         assert_eq!(*server.receive().unwrap().unwrap(), [0; 5]);
     }
@@ -82,9 +82,9 @@ fn a_child_that_accepts_takes_no_peer_from_its_parent() {
         let param = ConnParam::new().with_queue_pair(&queue_pair);
         id.connect(param.private_data(b"hello").unwrap()).unwrap();
         let sent = hosts.fabric.elapsed();
-        in_child(|| {
+        assert!(child_ends(|| {
             hosts.listener.accept(2 * SECOND).unwrap_err();
-        });
+        }));
         assert_eq!(hosts.fabric.elapsed(), sent);
         let incoming = hosts.listener.accept(2 * SECOND).unwrap();
         assert!(incoming.private_data().starts_with(b"hello"));

@@ -5,9 +5,9 @@ use std::os::fd::AsFd as _;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm::RdmaStream;
+use rdmacm_test_helpers::child_ends;
 
 use super::Hosts;
-use crate::forked::in_child;
 
 fn is_readable(stream: &RdmaStream) -> bool {
     let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLIN)];
@@ -34,7 +34,7 @@ fn a_child_that_drops_a_stream_leaves_the_descriptor_of_its_parent_alone() {
         server.set_nonblocking(true).unwrap();
         settle(&server);
         let mut inherited = Some((client, server, hosts));
-        in_child(|| drop(inherited.take()));
+        assert!(child_ends(|| drop(inherited.take())));
         let (mut client, mut server, _hosts) = inherited.unwrap();
         assert!(!is_readable(&server));
         client.write_all(b"still here").unwrap();
