@@ -131,6 +131,10 @@ impl Measure {
 const KIB_64: u32 = 64 << 10;
 const MIB: u32 = 1 << 20;
 
+/// How many round trips a task may do at once. Each takes two units of tokio's budget, of which
+/// there are 128; with more, a task whose replies are all there is deferred, and tokio allocates.
+const IN_TURN: u32 = 48;
+
 /// All measures, in the order of the report.
 pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::ColdStart, "first-address", 1)
@@ -176,16 +180,16 @@ pub(crate) const MEASURES: &[Measure] = &[
         .counts(StableCounts::Varying)
         .c(None),
     Measure::new(Group::Messages, "round-trip", 64).counts(StableCounts::Allocations),
-    Measure::new(Group::Messages, "round-trip-tokio", 64)
+    Measure::new(Group::Messages, "round-trip-tokio", IN_TURN)
         .counts(StableCounts::Allocations)
         .c(Some("round-trip")),
-    Measure::new(Group::Messages, "round-trip-tokio-sleeping", 64)
+    Measure::new(Group::Messages, "round-trip-tokio-sleeping", IN_TURN)
         .counts(StableCounts::Allocations)
         .c(None),
     Measure::new(Group::Messages, "round-trip-late", 64)
         .counts(StableCounts::Allocations)
         .c(None),
-    Measure::new(Group::Messages, "round-trip-late-tokio", 64)
+    Measure::new(Group::Messages, "round-trip-late-tokio", IN_TURN)
         .counts(StableCounts::Allocations)
         .c(None),
     Measure::new(Group::Streams, "round-trip-stream", 64)
