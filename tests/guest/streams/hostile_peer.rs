@@ -84,9 +84,13 @@ fn a_peer_of_the_other_byte_order_is_understood(site: &Site) {
     for role in Role::BOTH {
         let (peer, stream) =
             role.connect(site, &StreamOptions::new(), |handshake| handshake[1] ^= 1);
-        peer.write(0, b"hello", word(Message::Data(5)));
-        (&stream).read_exact(&mut [0; 5]).unwrap();
-        assert!(matches!(peer.next_message(), Message::Credits(_)));
+        thread::scope(|scope| {
+            // Waits until the announcement has come: on siw a stream wakes up its peer only then.
+            scope.spawn(|| (&stream).read_exact(&mut [0; 6]).unwrap());
+            peer.write(0, b"hello", word(Message::Data(5)));
+            assert!(matches!(peer.next_message(), Message::Credits(_)));
+            peer.write(5, b"!", word(Message::Data(1)));
+        });
         let mut entry = [0; 16];
         peer.memory.read(16, &mut entry);
         let first = peer.handshake.announcement;
