@@ -4,6 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::thread;
+use std::time::Instant;
 
 use rdmacm::{RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft};
@@ -127,4 +128,34 @@ fn an_aborted_stream_does_not_end(site: &Site) {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     let error = server.write(&[0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+}
+
+/// Whichever it closes first. What is written before it is known is lost.
+#[case]
+fn writes_fail_once_the_peer_has_shut_down_both_directions(site: &Site) {
+    for directions in [
+        &[Shutdown::Write, Shutdown::Read][..],
+        &[Shutdown::Read, Shutdown::Write],
+        &[Shutdown::Both],
+    ] {
+        let Pair { client, mut server } = Pair::new(site);
+        (&client).write_all(b"bye").unwrap();
+        for direction in directions {
+            client.shutdown(*direction).unwrap();
+        }
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).unwrap();
+        assert_eq!(received, b"bye");
+        let until = Instant::now() + PATIENCE;
+        let error = loop {
+            assert!(Instant::now() < until, "{directions:?}: writes succeed");
+            match server.write(&[0]) {
+                Ok(written) => assert_eq!(written, 1),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}");
+        client.close(PATIENCE).unwrap();
+        server.close(PATIENCE).unwrap();
+    }
 }

@@ -216,6 +216,24 @@ fn a_stream_that_is_closed_for_writing_still_reads() {
 }
 
 #[test]
+fn writes_fail_once_the_peer_has_shut_down_both_directions() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        (&client).write_all(b"bye").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut received = Vec::new();
+        (&server).read_to_end(&mut received).unwrap();
+        assert_eq!(received, b"bye");
+        assert_eq!((&server).write(b"read").unwrap(), 4);
+        client.shutdown(Shutdown::Read).unwrap();
+        let refused = (&server).write(b"unread").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
+        client.close(CLOSE_DEADLINE).unwrap();
+        server.close(CLOSE_DEADLINE).unwrap();
+    }
+}
+
+#[test]
 fn a_connection_without_an_end_is_reset() {
     for hosts in Hosts::each() {
         let (client, server) = hosts.connect();
