@@ -220,14 +220,15 @@ impl SingleUseAcm {
 impl Daemon {
     /// Queries over the idle connection, or a new one if that has ended.
     fn ask(&self, request: &Request<'_>, limit: &Limit) -> Result<Reply, Failure> {
-        if let Some(connection) = self.idle() {
+        let (idle, absent_until) = self.take_idle();
+        if let Some(connection) = idle {
             match self.query_on(connection, request, limit.until()) {
                 // The daemon may have been restarted.
                 Err(Failure::Ended { unanswered: true }) => {}
                 answer => return answer,
             }
         }
-        if self.is_absent() {
+        if absent_until.is_some_and(|until| Instant::now() < until) {
             return Err(Failure::Skipped);
         }
         match Connection::open(&self.rundir, || limit.until()) {
@@ -250,15 +251,16 @@ impl Daemon {
         Ok(reply)
     }
 
-    /// Takes the idle connection if it is still usable.
-    fn idle(&self) -> Option<Connection> {
-        let (opener, idle) = self.known().idle.take()?;
-        (opener == process::id() && idle.is_idle()).then_some(idle)
-    }
-
-    fn is_absent(&self) -> bool {
-        let until = self.known().absent_until;
-        until.is_some_and(|until| Instant::now() < until)
+    /// Takes the idle connection if it is still usable. Returns also when to look for an absent
+    /// daemon again.
+    fn take_idle(&self) -> (Option<Connection>, Option<Instant>) {
+        let mut known = self.known();
+        let (idle, absent_until) = (known.idle.take(), known.absent_until);
+        drop(known);
+        let is_usable =
+            |(opener, idle): &(u32, Connection)| *opener == process::id() && idle.is_idle();
+        let usable = idle.filter(is_usable).map(|(_, idle)| idle);
+        (usable, absent_until)
     }
 
     fn forget(&self) {

@@ -42,10 +42,14 @@ pub(crate) fn entries(
     let mut list = Vec::with_capacity(targets.len());
     let mut transports = Transports::default();
     for target in targets {
-        let mut info = entry(target, hints, kind);
-        if device.is_none_or(|device| is_on(&info, device)) {
-            check_transport(&mut info, target, &mut transports);
-            list.push(info);
+        // Made in place: a result is long.
+        list.push(entry(target, hints, kind));
+        if let Some(info) = list.last_mut() {
+            if device.is_none_or(|device| is_on(info, device)) {
+                check_transport(info, target, &mut transports);
+            } else {
+                list.pop();
+            }
         }
     }
     Ok(if list.len() > 1 { in_order(list) } else { list })
