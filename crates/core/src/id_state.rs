@@ -165,9 +165,11 @@ impl IdState {
         &self.answering
     }
 
-    /// From now on connect requests may arrive.
+    /// From now on connect requests may arrive. Waits for the end of a migration, which may have
+    /// found that none do, and keeps no source of theirs.
     pub(crate) fn set_listening(&self) {
         self.listens.store(true, Ordering::Release);
+        drop(self.location.lock());
     }
 
     /// The caller is about to set a path record.

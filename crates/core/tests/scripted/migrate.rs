@@ -2,9 +2,12 @@
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 
 use rdmacm_abi::{CreateIdResponse, DestroyId, EventNumber, EventResponse, MigrateId};
-use rdmacm_core::{CmId, CommandNumber, EventChannel, EventKind, JoinFlags, PortSpace};
+use rdmacm_core::{CmId, CommandNumber, EventChannel, EventKind, IdHandle, JoinFlags, PortSpace};
+use rdmacm_test_helpers::WatchedThread;
 
 use crate::script::{FIRST_ID, Scripted};
 use crate::{Fixture, errno};
@@ -150,6 +153,31 @@ fn connect_requests_follow_a_listener_from_its_previous_channels() {
     assert!(sent.iter().all(|one| one.request::<MigrateId>().id == 88));
     let from: Vec<_> = sent.iter().map(|one| one.old_file.unwrap()).collect();
     assert_eq!(from, [between.channel.as_raw_fd(), old.channel.as_raw_fd()]);
+}
+
+/// A request that came between would be on a file that nobody knows of.
+#[test]
+fn an_id_does_not_begin_to_listen_during_a_migration() {
+    let (old, new) = (Fixture::new(), other());
+    let id = old.id(PortSpace::TCP);
+    let (handle, file) = (IdHandle::clone(&id), Arc::clone(&old.ucma));
+    let (is_listening, listens) = channel();
+    new.ucma.during(CommandNumber::MIGRATE_ID, move || {
+        let (has_begun, begun) = channel();
+        thread::spawn(move || {
+            has_begun.send(WatchedThread::current()).unwrap();
+            is_listening.send(handle.listen(1)).unwrap();
+        });
+        begun.recv().unwrap().wait_until_asleep();
+        assert!(file.take().is_empty());
+        // As the kernel does: the id is no longer there.
+        file.refuse(CommandNumber::LISTEN, libc::EINVAL);
+    });
+    id.migrate(&new.channel).unwrap();
+    listens.recv().unwrap().unwrap();
+    let (migrate, listen) = (CommandNumber::MIGRATE_ID, CommandNumber::LISTEN);
+    assert_eq!(old.sent(), [listen]);
+    assert_eq!(new.sent(), [migrate, listen]);
 }
 
 #[test]

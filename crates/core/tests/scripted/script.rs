@@ -24,8 +24,11 @@ pub(crate) struct Scripted {
     meanwhile: Mutex<Option<Meanwhile>>,
 }
 
-/// What other threads do while an event is read.
-struct Meanwhile(Box<dyn FnOnce() + Send>);
+/// What other threads do while a command is executed.
+struct Meanwhile {
+    number: CommandNumber,
+    work: Box<dyn FnOnce() + Send>,
+}
 
 impl fmt::Debug for Meanwhile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +119,13 @@ impl Scripted {
 
     /// Does this during the next `GET_EVENT`, after the event has left the kernel's queue.
     pub(crate) fn while_an_event_is_read(&self, meanwhile: impl FnOnce() + Send + 'static) {
-        *self.meanwhile.lock().unwrap() = Some(Meanwhile(Box::new(meanwhile)));
+        self.during(CommandNumber::GET_EVENT, meanwhile);
+    }
+
+    /// Does this during the next command of this number, which has been executed by then.
+    pub(crate) fn during(&self, number: CommandNumber, work: impl FnOnce() + Send + 'static) {
+        let work = Box::new(work);
+        *self.meanwhile.lock().unwrap() = Some(Meanwhile { number, work });
     }
 
     /// An event of the id, or the group, that was created last.
@@ -219,11 +228,6 @@ impl UcmaFile for Scripted {
         let number = call.number();
         let answer = if number == CommandNumber::GET_EVENT {
             let event = held.events.pop_front().unwrap_or(Err(libc::EAGAIN));
-            drop(held);
-            let meanwhile = self.meanwhile.lock().unwrap().take();
-            if let Some(Meanwhile(meanwhile)) = meanwhile {
-                meanwhile();
-            }
             event.map(|event| event.as_bytes().to_vec())
         } else {
             let (value, old_file) = match call.attachment() {
@@ -240,6 +244,13 @@ impl UcmaFile for Scripted {
             });
             held.answer_to(number)
         };
+        drop(held);
+        let mut meanwhile = self.meanwhile.lock().unwrap();
+        let work = meanwhile.take_if(|meanwhile| meanwhile.number == number);
+        drop(meanwhile);
+        if let Some(Meanwhile { work, .. }) = work {
+            work();
+        }
         let answer = answer.map_err(io::Error::from_raw_os_error)?;
         call.response()[..answer.len()].copy_from_slice(&answer);
         Ok(())
