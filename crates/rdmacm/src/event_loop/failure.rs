@@ -6,9 +6,8 @@ use super::{EventLoop, wake_all};
 use crate::sync::Ordering;
 
 impl EventLoop {
-    /// Reports a failure to all waiters. A thread looks for one when it is to lead, and has the
-    /// next one lead then, so that all learn of it. Later waits try again: what is short now,
-    /// such as memory, may be available by then.
+    /// Reports a failure to all waiters. Later waits try again: what is short now, such as memory,
+    /// may be available by then.
     pub(super) fn fail(&self, error: Error) {
         if self.runtime.is_some() {
             // The sources may still be readable.
@@ -21,7 +20,9 @@ impl EventLoop {
         state.failure = Some(error);
         self.failures.fetch_add(1, Ordering::Release);
         let waiters: Vec<_> = state.tasks.iter().cloned().collect();
+        let parked = state.parked.clone();
         drop(state);
+        parked.unpark_all();
         wake_all(waiters);
     }
 

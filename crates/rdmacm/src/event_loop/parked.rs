@@ -9,7 +9,7 @@ use super::threads::ThreadWaker;
 pub(super) const NOT_PARKED: usize = usize::MAX;
 
 /// Threads, in no order. Adding and removing one takes the same time however many there are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ParkedThreads(Vec<Arc<ThreadWaker>>);
 
 impl ParkedThreads {
@@ -31,6 +31,13 @@ impl ParkedThreads {
         self.0.swap_remove(index);
         if let Some(moved) = self.0.get(index) {
             moved.set_index(index);
+        }
+    }
+
+    /// Has each of them look why.
+    pub(super) fn unpark_all(&self) {
+        for thread in &self.0 {
+            thread.unpark();
         }
     }
 

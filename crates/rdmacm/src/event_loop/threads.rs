@@ -82,6 +82,10 @@ impl ThreadWaker {
         self.index.load(Ordering::Relaxed) != NOT_PARKED
     }
 
+    pub(super) fn unpark(&self) {
+        self.parker.unpark();
+    }
+
     fn take_woken(&self) -> bool {
         self.is_woken.swap(false, Ordering::SeqCst)
     }
@@ -151,7 +155,7 @@ fn hand_over(state: MutexGuard<'_, State>) {
     };
     drop(state);
     if let Some(next) = next {
-        next.parker.unpark();
+        next.unpark();
     }
 }
 
@@ -322,7 +326,7 @@ impl EventLoop {
         let (leader, is_parked) = (state.leader, thread.is_parked());
         drop(state);
         if is_parked {
-            thread.parker.unpark();
+            thread.unpark();
         } else if leader == Leader::Asleep(thread.number) {
             self.channel().waker().wake();
         }

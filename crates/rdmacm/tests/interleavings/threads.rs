@@ -197,12 +197,13 @@ fn a_wait_that_is_dropped_leaves_its_event_to_another() {
     });
 }
 
+/// Also those that are parked while one that has received it waits again.
 #[test]
 fn all_waiters_receive_a_failure() {
     check(|| {
-        let test_loop = TestLoop::of_threads(2);
-        let (sender, waiting) = mpsc::channel();
-        let failing = [0, 1].map(|id| {
+        let test_loop = TestLoop::of_threads(3);
+        let (sender, progress) = mpsc::channel();
+        let failing = [0, 1, 2].map(|id| {
             let (test_loop, sender) = (Arc::clone(&test_loop), sender.clone());
             thread::spawn(move || {
                 let error = block_on(&test_loop.event_loop, async {
@@ -212,12 +213,15 @@ fn all_waiters_receive_a_failure() {
                     next.await.unwrap_err()
                 });
                 assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+                sender.send(()).unwrap();
+                test_loop.wait(id).unwrap();
             })
         });
-        for _ in 0..2 {
-            waiting.recv().unwrap();
-        }
+        let each = || (0..3).for_each(|_| progress.recv().unwrap());
+        each();
         test_loop.device.fail(libc::ENOMEM);
+        each();
+        (0..3).for_each(|id| test_loop.device.post(id));
         join_all(failing);
     });
 }
