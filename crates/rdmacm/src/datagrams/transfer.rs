@@ -9,6 +9,7 @@ use super::address::DatagramAddr;
 use super::datagram::Datagram;
 use super::socket::Socket;
 use crate::attempt::Attempt;
+use crate::data::Failure;
 use crate::error::{Cause, Result, Target};
 use crate::messages::{Destination, Interest, MessageQueuePair};
 use crate::stage::Stage;
@@ -79,7 +80,17 @@ impl Socket {
         let posted = self
             .queue_pair
             .post_copy(reservation, operation, slices, Some(to));
-        posted.map_err(Cause::device)
+        posted.map_err(|error| self.not_posted(error))
+    }
+
+    /// Why a request was not posted: another one may have failed meanwhile.
+    #[cold]
+    fn not_posted(&self, error: rdmacm_verbs::Error) -> Cause {
+        if !self.queue_pair.is_refused_closed(&error) {
+            return Cause::device(error);
+        }
+        self.queue_pair.fail(Failure::Refused(error));
+        self.closed().unwrap_or(Cause::QueuePairFailed)
     }
 
     /// Why nothing more can be transferred.

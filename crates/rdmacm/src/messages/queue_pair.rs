@@ -142,7 +142,7 @@ impl MessageQueuePair {
     /// Whether a request was refused because the connection is closed: by siw, or because
     /// another request has failed meanwhile. The event that says why may not have been read
     /// yet.
-    pub(super) fn is_refused_closed(&self, error: &Error) -> bool {
+    pub(crate) fn is_refused_closed(&self, error: &Error) -> bool {
         match error {
             Error::Command(_) => {
                 matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTCONN))
