@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::thread;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn send(connector: Connector, path: &str) -> Result {
     let mut buffer = connection.allocate(CHUNK)?;
     let mut spare = Some(connection.allocate(CHUNK)?);
     loop {
-        let length = file.read(&mut buffer)?;
+        let length = read_chunk(&mut file, &mut buffer)?;
         if length < CHUNK {
             for bytes in buffer.get(..length).unwrap_or_default().chunks(4096) {
                 connection.send(bytes)?;
@@ -46,6 +46,14 @@ fn send(connector: Connector, path: &str) -> Result {
         let sent = previous.map(Transfer::wait).transpose()?;
         buffer = sent.or(spare.take()).ok_or("no buffer")?;
     }
+}
+
+/// Reads until the chunk is full or the file ends.
+fn read_chunk(file: &mut File, mut chunk: &mut [u8]) -> Result<usize> {
+    Ok(usize::try_from(io::copy(
+        &mut file.take(chunk.len() as u64),
+        &mut chunk,
+    )?)?)
 }
 
 fn receive(listener: &Listener, path: &str) -> Result<u64> {

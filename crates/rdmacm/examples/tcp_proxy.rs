@@ -14,10 +14,12 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rdmacm::tokio::{RdmaListener, RdmaStream};
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -31,8 +33,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let listener = TcpListener::bind(listen).await?;
             println!("listening on {}", listener.local_addr()?);
             loop {
-                let (stream, from) = listener.accept().await?;
-                tokio::spawn(forward(stream, from, RdmaStream::connect(peer)));
+                match listener.accept().await {
+                    Ok((stream, from)) => {
+                        tokio::spawn(forward(stream, from, RdmaStream::connect(peer)));
+                    }
+                    // Such as too many open files, until some connections have ended.
+                    Err(error) => {
+                        println!("{error}");
+                        sleep(Duration::from_millis(100)).await;
+                    }
+                }
             }
         }
         "from-rdma" => {
