@@ -172,7 +172,10 @@ async fn copy_both(
     let mut output = pin!(output);
     tokio::select! {
         // Nobody would type an end of input to a peer that has nothing more to say.
-        received = &mut output => received,
+        received = &mut output => {
+            received?;
+            transfer.check_that_all_is_sent()
+        }
         sent = input => {
             let sent = sent?;
             output.await?;

@@ -1,11 +1,17 @@
 //! Ending by `SIGINT` (Ctrl-C) or `SIGTERM`.
 
 use std::io;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Signals that arrive within this time are one: `timeout(1)` sends one to the process, and then
+/// one to its group.
+const TOGETHER: Duration = Duration::from_millis(300);
 
 /// Whether a signal asked this process to end. The first signal ends it in order, the
 /// second one at once, with the signal's default action.
@@ -35,11 +41,14 @@ impl Interrupt {
         let file = AsyncFd::new(SignalFd::with_flags(&signals, flags)?)?;
         let (sender, interrupted) = watch::channel(false);
         tokio::spawn(async move {
-            if signal_arrived(&file).await.is_ok() {
+            let arrived = signal_arrived(&file).await;
+            sender.send_replace(true);
+            if arrived.is_ok() {
+                sleep(TOGETHER).await;
+                while let Ok(Some(_)) = file.get_ref().read_signal() {}
                 // If this fails, further signals do nothing.
                 let _ = signals.thread_unblock();
             }
-            sender.send_replace(true);
         });
         Ok(Self(interrupted))
     }
@@ -91,7 +100,6 @@ async fn signal_arrived(file: &AsyncFd<SignalFd>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
-    use std::time::Duration;
 
     use nix::sys::signal::raise;
     use tokio::time::timeout;
@@ -119,19 +127,43 @@ mod tests {
         if std::env::var_os(IS_CHILD).is_some() {
             return check_that_only_sigterm_interrupts();
         }
+        in_child("trap '' INT; ", "an_ignored_signal_does_not_interrupt");
+    }
+
+    /// Runs a test in a process of its own that this shell command prepares.
+    fn in_child(prepare: &str, test: &str) {
         let child = Command::new("sh")
-            .args(["-c", "trap '' INT; exec \"$0\" \"$@\""])
+            .args(["-c", &format!("{prepare} exec \"$0\" \"$@\"")])
             .arg(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "interrupt::tests::an_ignored_signal_does_not_interrupt",
-            ])
+            .args(["--exact", &format!("interrupt::tests::{test}")])
             .env(IS_CHILD, "1")
             .output()
             .unwrap();
         assert!(child.status.success(), "{child:?}");
         let output = String::from_utf8_lossy(&child.stdout);
         assert!(output.contains("1 passed"), "{output}");
+    }
+
+    /// The second one would end the process before that has ended in order.
+    #[test]
+    fn signals_that_arrive_together_are_one() {
+        if std::env::var_os(IS_CHILD).is_some() {
+            return check_that_two_signals_interrupt();
+        }
+        in_child("", "signals_that_arrive_together_are_one");
+    }
+
+    #[tokio::main(flavor = "current_thread")]
+    async fn check_that_two_signals_interrupt() {
+        let interrupt = Interrupt::watch().unwrap();
+        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+            raise(signal).unwrap();
+        }
+        interrupt.wait().await;
+        let is_blocked = || SigSet::thread_get_mask().unwrap().contains(Signal::SIGTERM);
+        while is_blocked() {
+            sleep(TOGETHER / 10).await;
+        }
     }
 
     /// Both signals are sent to this thread, which blocks those that it watches.

@@ -45,8 +45,13 @@ fn main() -> std::process::ExitCode {
 /// Does the task of the arguments, and returns the exit code.
 #[cfg_attr(test, expect(dead_code, reason = "tests have an entry of their own"))]
 fn run() -> u8 {
-    // Bad usage ends here with exit code 2.
-    let outcome = match Args::parse().task {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        // Bad usage ends here with exit code 2.
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(help) => return u8::from(!is_printed(&print_help(&help))),
+    };
+    let outcome = match args.task {
         Task::Resolve(args) => resolve::run(&args),
         Task::Devices(args) => devices::run(&args),
         Task::Ping(args) => ping::run(&args),
@@ -56,14 +61,26 @@ fn run() -> u8 {
     if let Some(error_text) = &outcome.error_text {
         terminal::print_notice(error_text);
     }
-    let printed = print(&outcome.output);
-    match &printed {
+    let is_printed = is_printed(&print(&outcome.output));
+    u8::from(!is_printed || !outcome.success)
+}
+
+/// Whether the output is printed; otherwise says why not.
+fn is_printed(printed: &io::Result<()>) -> bool {
+    match printed {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => terminal::print_notice(&format!("standard output: {error}")),
         Ok(()) => {}
     }
-    u8::from(printed.is_err() || !outcome.success)
+    printed.is_ok()
+}
+
+/// Prints what is no task: the help, or the version.
+fn print_help(help: &clap::Error) -> io::Result<()> {
+    check_stdout()?;
+    help.print()?;
+    io::stdout().flush()
 }
 
 /// Whether standard output can be written to: the standard library takes what it writes to one

@@ -1,7 +1,7 @@
 //! Work on a connection that stops when the connection closes.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -49,12 +49,12 @@ impl fmt::Display for WorkError {
 /// if a request was invalid, this side reports first.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(3);
 
-/// Runs `work` until the connection closes, a signal arrives, or the peer has been silent for as
-/// long as `silence`, if there is such a limit. After the close, `work` has `rest` to process what
+/// Runs `work` until the connection closes, a signal arrives that `interrupt` watches for, or the
+/// peer has been silent for as long as `silence`, if there is such a limit. After the close, `work` has `rest` to process what
 /// arrived before it.
 pub(crate) async fn run_until_closed<T>(
     connection: &CmConnection<Endpoint>,
-    interrupt: &Interrupt,
+    interrupt: Option<&Interrupt>,
     silence: Option<Duration>,
     rest: Duration,
     work: impl Future<Output = Result<T, Failure>>,
@@ -66,7 +66,7 @@ pub(crate) async fn run_until_closed<T>(
             Ok(done) => return Ok(done),
             Err(failure) => return Err(reason(connection, failure).await),
         },
-        () = interrupt.wait() => return Err(WorkError::Interrupted),
+        () = interrupted(interrupt) => return Err(WorkError::Interrupted),
         Ok(ending) = connection.closed(Deadline::Never) => ending,
         silent = connection.queue_pair().watch_peer(silence) => {
             return Err(WorkError::Failed(silent));
@@ -76,6 +76,13 @@ pub(crate) async fn run_until_closed<T>(
         Ok(Ok(done)) => Ok(done),
         Ok(Err(failure @ Failure::Peer(_))) => Err(WorkError::Failed(failure)),
         Ok(Err(_)) | Err(_) => Err(WorkError::Ended(ending)),
+    }
+}
+
+async fn interrupted(interrupt: Option<&Interrupt>) {
+    match interrupt {
+        Some(interrupt) => interrupt.wait().await,
+        None => pending().await,
     }
 }
 

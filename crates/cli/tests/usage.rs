@@ -167,9 +167,15 @@ fn an_output_that_is_closed_is_a_failure() {
 
 #[test]
 fn an_output_without_space_is_a_failure() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
-    cannot_print(command.args(["devices", "--json"]).stdout(full), "No space");
+    for arguments in [
+        &["devices", "--json"][..],
+        &["help", "ping"],
+        &["--version"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
+        cannot_print(command.args(arguments).stdout(full), "No space");
+    }
 }
 
 #[test]

@@ -131,6 +131,23 @@ impl Tool {
         self.signal(Signal::SIGINT);
     }
 
+    /// Sends SIGINT, and waits until the process, which blocks it, has read it.
+    pub(crate) fn interrupt_and_wait(&self) {
+        self.interrupt();
+        let path = format!("/proc/{}/status", self.child.id());
+        let until = Instant::now() + PATIENCE;
+        let is_pending = || {
+            let status = std::fs::read_to_string(&path).unwrap();
+            let mut lines = status.lines();
+            let pending = lines.find_map(|line| line.strip_prefix("ShdPnd:"));
+            u64::from_str_radix(pending.unwrap().trim(), 16).unwrap() != 0
+        };
+        while is_pending() {
+            assert!(Instant::now() < until, "it does not read SIGINT");
+            std::thread::yield_now();
+        }
+    }
+
     /// Stops the process.
     pub(crate) fn suspend(&self) {
         self.signal(Signal::SIGSTOP);

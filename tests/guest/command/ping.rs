@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
-use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
+use rdmacm_verbs::{QpCaps, QueuePair, SendOperation, SendRequest};
 use serde_json::{Value, json};
 
 use super::{PATIENT, check_failure, rdmacm};
@@ -164,6 +164,48 @@ fn a_server_with_too_few_pings_disconnects(site: &Site) {
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the peer disconnected after 2 pings");
     server.finish().assert_success();
+}
+
+/// Its server would take it for one that has failed.
+#[case]
+fn an_interrupted_client_completes_the_ping_in_progress(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let client = client(site, &port, &["--json"]);
+    let incoming = listener.accept(PATIENCE).unwrap();
+    let queue_pair = site.queue_pair_with(QpCaps {
+        max_inline_data: 16,
+        ..QpCaps::default()
+    });
+    incoming.id().with_queue_pair(&queue_pair).init().unwrap();
+    for room in queue_pair
+        .protection_domain()
+        .allocate(32)
+        .unwrap()
+        .into_chunks(16)
+    {
+        queue_pair.post_receive(room).unwrap();
+    }
+    let connection = incoming.accept_on(queue_pair).unwrap();
+    let queue_pair = connection.queue_pair();
+    for turn in 0..2 {
+        let memory = queue_pair.recv_cq().next(PATIENCE).unwrap().unwrap();
+        assert_eq!(memory.result().unwrap().bytes, 16);
+        if turn == 0 {
+            client.interrupt_and_wait();
+        }
+        let go_ahead = SendRequest::inline(SendOperation::Send, &[0; 16]);
+        queue_pair.post_send(go_ahead).unwrap();
+    }
+    let end = connection.closed(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+    let ended = client.finish();
+    ended.assert_success();
+    let document = ended.document();
+    assert_eq!(
+        (&document["pings"], &document["interrupted"]),
+        (&json!(1), &json!(true))
+    );
 }
 
 /// Only the connection manager's node exists, not those of devices.

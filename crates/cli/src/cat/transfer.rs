@@ -22,6 +22,8 @@ pub(super) enum Direction {
 pub(super) struct Transfer {
     sent: Cell<u64>,
     received: Cell<u64>,
+    /// Whether a piece of the input is read, and not sent.
+    is_sending: Cell<bool>,
     /// None where it would mix with what the peer sends.
     progress: Option<RefCell<Progress>>,
 }
@@ -47,6 +49,7 @@ impl Transfer {
         Self {
             sent: Cell::new(0),
             received: Cell::new(0),
+            is_sending: Cell::new(false),
             progress: (!mixes).then(|| RefCell::new(Progress::new())),
         }
     }
@@ -65,6 +68,9 @@ impl Transfer {
             if bytes.is_empty() {
                 return to.shutdown().await.map_err(CopyError::Write);
             }
+            if matches!(direction, Direction::Sent) {
+                self.is_sending.set(true);
+            }
             to.write_all(bytes).await.map_err(CopyError::Write)?;
             to.flush().await.map_err(CopyError::Write)?;
             self.copied(direction, bytes.len() as u64);
@@ -73,13 +79,26 @@ impl Transfer {
 
     fn copied(&self, direction: Direction, bytes: u64) {
         let count = match direction {
-            Direction::Sent => &self.sent,
+            Direction::Sent => {
+                self.is_sending.set(false);
+                &self.sent
+            }
             Direction::Received => &self.received,
         };
         count.set(count.get() + bytes);
         if let Some(progress) = &self.progress {
             progress.borrow_mut().show(|| self.counts());
         }
+    }
+
+    /// # Errors
+    /// Some of the input was read, and not sent.
+    pub(super) fn check_that_all_is_sent(&self) -> io::Result<()> {
+        if self.is_sending.get() {
+            let lost = "the peer ended the stream before all of the input was sent";
+            return Err(io::Error::other(lost));
+        }
+        Ok(())
     }
 
     /// Why it failed, and how far it came.
@@ -96,6 +115,9 @@ impl Transfer {
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -114,5 +136,15 @@ mod tests {
         none.await.unwrap();
         let expected = format!("lost after {} bytes sent, 0 bytes received", bytes.len());
         assert_eq!(transfer.failed(&"lost"), expected);
+        transfer.check_that_all_is_sent().unwrap();
+    }
+
+    #[tokio::test]
+    async fn input_that_is_not_sent_is_missed() {
+        let transfer = Transfer::new();
+        let (to, _unread) = tokio::io::duplex(1);
+        let copy = transfer.copy(Direction::Sent, &b"abc"[..], to);
+        assert!(timeout(Duration::ZERO, copy).await.is_err());
+        transfer.check_that_all_is_sent().unwrap_err();
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
             // The server may take that long for its first answer.
             let silence = Some(SILENCE_LIMIT.max(args.timeout.0));
             let done =
-                run_until_closed(&connection, interrupt, silence, Duration::ZERO, work).await;
+                run_until_closed(&connection, Some(interrupt), silence, Duration::ZERO, work).await;
             report.over(done);
             // The result does not depend on whether the peer answers.
             let _ = connection.close(CLOSE_DEADLINE).await;

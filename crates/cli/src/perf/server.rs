@@ -94,7 +94,7 @@ async fn serve_measuring(
     };
     // The message that ends the test may be processed after the disconnect.
     let silence = parameters.test.has_replies().then_some(SILENCE_LIMIT);
-    run_until_closed(connection, interrupt, silence, CLOSE_DEADLINE, work).await
+    run_until_closed(connection, Some(interrupt), silence, CLOSE_DEADLINE, work).await
 }
 
 async fn until_finish(side: &TestSide<'_>) -> Result<(), Failure> {

@@ -49,9 +49,12 @@ async fn ping_until(
             return;
         }
     };
-    let work = ping(args, &mut pinger, report);
-    let done = run_until_closed(&connection, interrupt, None, Duration::ZERO, work).await;
-    report.over(done);
+    let work = ping(args, &mut pinger, interrupt, report);
+    let done = run_until_closed(&connection, None, None, Duration::ZERO, work).await;
+    report.over(done.and_then(|end| match end {
+        End::Complete => Ok(()),
+        End::Interrupted => Err(WorkError::Interrupted),
+    }));
     // The peer may still access the memory of a ping that timed out, so the memory stays
     // registered until the connection is closed.
     let Pinger { start, sink, .. } = pinger;
@@ -75,21 +78,36 @@ async fn connect(
     }
 }
 
+/// Why there are no more pings, all of which came back.
+enum End {
+    Complete,
+    Interrupted,
+}
+
+/// Pings until the end or a signal. A ping that has begun is completed, within its timeout: a server
+/// takes a client that disconnects in the middle of one for one that has failed.
 async fn ping(
     args: &PingArgs,
     pinger: &mut Pinger<'_>,
+    interrupt: &Interrupt,
     report: &mut ClientReport,
-) -> Result<(), Failure> {
+) -> Result<End, Failure> {
     let mut progress = Progress::new();
     for number in 0..args.count.unwrap_or(u32::MAX) {
         if number > 0 {
-            tokio::time::sleep_until(pinger.began + args.interval.0).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(pinger.began + args.interval.0) => {}
+                () = interrupt.wait() => {}
+            }
+        }
+        if interrupt.is_set() {
+            return Ok(End::Interrupted);
         }
         let taken = pinger.ping(number).await?;
         report.came_back(taken);
         progress.show(|| format!("ping {number}: {}", time(taken.as_nanos())));
     }
-    Ok(())
+    Ok(End::Complete)
 }
 
 struct Pinger<'a> {

@@ -60,7 +60,7 @@ async fn serve_pings(
     let mut pinged = Pinged::new(connection.queue_pair());
     let work = pinged.serve(count);
     // A client may pause between two pings for as long as it likes.
-    let stop = run_until_closed(&connection, interrupt, None, Duration::ZERO, work).await;
+    let stop = run_until_closed(&connection, Some(interrupt), None, Duration::ZERO, work).await;
     let midway = pinged.midway;
     *pings = pinged.pings;
     if stop.is_ok() {
