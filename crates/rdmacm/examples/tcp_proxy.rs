@@ -14,12 +14,10 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use rdmacm::tokio::{RdmaListener, RdmaStream};
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -40,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     // Such as too many open files, until some connections have ended.
                     Err(error) => {
                         println!("{error}");
-                        sleep(Duration::from_millis(100)).await;
+                        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                     }
                 }
             }
