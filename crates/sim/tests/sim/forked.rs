@@ -11,8 +11,8 @@ use rdmacm_test_helpers::WatchedThread;
 use rdmacm_verbs::SendOperation;
 
 use crate::clock::is_readable;
+use crate::connected::{Connected, REMOTE, done, poll};
 use crate::pair::{Hosts, client_param};
-use crate::queue_pairs::{Connected, REMOTE, done, poll};
 use crate::{SECOND, errno};
 
 /// Held to write while there is a child, which has copies of all descriptors. A test that waits until

@@ -3,8 +3,9 @@
 use rdmacm_core::{ConnParam, EventKind, QpType};
 use rdmacm_verbs::{QpCaps, QueuePair, SendOperation, SendRequest, Sge, WcStatus};
 
+use crate::connected::{REMOTE, create, done, open, poll, status};
 use crate::pair::{Asked, Hosts};
-use crate::queue_pairs::{REMOTE, create, done, misnamed, open, poll, status};
+use crate::queue_pairs::misnamed;
 
 /// The connection of a client, and queue pairs of both sides. The second one has a receive request
 /// of this memory, if any.

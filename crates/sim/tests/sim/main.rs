@@ -4,6 +4,7 @@
 mod addresses;
 mod attributes;
 mod clock;
+mod connected;
 mod connections;
 mod datagrams;
 mod faults;

@@ -8,7 +8,7 @@ use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_sim::{Fabric, Host};
 use rdmacm_verbs::{CommandNumber, Error, QueuePair, SendOperation, SendRequest};
 
-use crate::queue_pairs::{INIT, RTR, RTS, attributes, create};
+use crate::connected::{INIT, RTR, RTS, attributes, create};
 
 /// A new queue pair, and its own host as that of its peer.
 struct New {

@@ -8,9 +8,9 @@ use rdmacm_verbs::{
 };
 use zerocopy::FromZeros;
 
+use crate::connected::{connect, create, done, open, poll, status};
 use crate::expect;
 use crate::pair::{Hosts, Side};
-use crate::queue_pairs::{connect, create, done, open, poll, status};
 
 const OPTIONS: SrqOptions = SrqOptions {
     max_wr: 4,

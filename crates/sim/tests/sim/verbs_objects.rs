@@ -8,8 +8,8 @@ use rdmacm_verbs::{
 };
 
 use crate::SECOND;
+use crate::connected::{Connected, REMOTE, open, poll, status};
 use crate::forked::CHILDREN;
-use crate::queue_pairs::{Connected, REMOTE, open, poll, status};
 
 fn host() -> Host {
     Fabric::roce(["host"]).find_host("host").unwrap()
