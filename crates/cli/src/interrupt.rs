@@ -13,8 +13,8 @@ use tokio::time::sleep;
 /// one to its group.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// Whether a signal asked this process to end. The first signal ends it in order, the
-/// second one at once, with the signal's default action.
+/// Whether a signal asked this process to end. The first signal ends it in order, and one that does not
+/// come [together](TOGETHER) with it at once, with the signal's default action.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 

@@ -49,7 +49,7 @@ fn run() -> u8 {
         Ok(args) => args,
         // Bad usage ends here with exit code 2.
         Err(error) if error.use_stderr() => error.exit(),
-        Err(help) => return u8::from(!is_printed(&print_help(&help))),
+        Err(help) => return exit_code(true, &print_help(&help)),
     };
     let outcome = match args.task {
         Task::Resolve(args) => resolve::run(&args),
@@ -61,19 +61,18 @@ fn run() -> u8 {
     if let Some(error_text) = &outcome.error_text {
         terminal::print_notice(error_text);
     }
-    let is_printed = is_printed(&print(&outcome.output));
-    u8::from(!is_printed || !outcome.success)
+    exit_code(outcome.success, &print(&outcome.output))
 }
 
-/// Whether the output is printed; otherwise says why not.
-fn is_printed(printed: &io::Result<()>) -> bool {
+/// The exit code. Says why the output was not printed, which is a failure.
+fn exit_code(success: bool, printed: &io::Result<()>) -> u8 {
     match printed {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => terminal::print_notice(&format!("standard output: {error}")),
         Ok(()) => {}
     }
-    printed.is_ok()
+    u8::from(printed.is_err() || !success)
 }
 
 /// Prints what is no task: the help, or the version.

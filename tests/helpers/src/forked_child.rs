@@ -7,7 +7,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, alarm, fork};
 
 /// Forks. The child does `work` and exits. Returns whether it has done so without a panic, within
-/// 30 seconds.
+/// 30 seconds. `work` must need nothing of other threads, such as a lock that one may hold: they are
+/// not in the child.
 #[must_use]
 pub fn child_ends(work: impl FnOnce()) -> bool {
     // SAFETY: the child waits for no thread of this process, and is killed otherwise.
