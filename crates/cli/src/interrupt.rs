@@ -1,13 +1,15 @@
 //! Ending by `SIGINT` (Ctrl-C) or `SIGTERM`.
 
 use std::io;
+use std::os::fd::AsFd as _;
+use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 /// Signals that arrive within this time are one: `timeout(1)` sends one to the process, and then
 /// one to its group.
@@ -23,8 +25,9 @@ impl Interrupt {
     /// its parent. A shell without job control ignores `SIGINT` for what it starts with `&`, so
     /// that Ctrl-C does not end that.
     ///
-    /// Call it within the runtime and before other threads start, which would have to block the
-    /// signals too.
+    /// A thread of its own watches, so that a signal ends the process also while the caller writes
+    /// to a pipe that nobody reads. Call it before other threads start, which would have to block
+    /// the signals too.
     pub(crate) fn watch() -> io::Result<Self> {
         let ignored = ignored_signals();
         let signals = [Signal::SIGINT, Signal::SIGTERM];
@@ -32,24 +35,21 @@ impl Interrupt {
             .into_iter()
             .filter(|signal| !contains(ignored, *signal))
             .collect();
+        // The thread inherits the mask.
         signals.thread_block()?;
-        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        #[expect(
-            deprecated,
-            reason = "its successor is new and takes a proof that an owned descriptor is one"
-        )]
-        let file = AsyncFd::new(SignalFd::with_flags(&signals, flags)?)?;
         let (sender, interrupted) = watch::channel(false);
-        tokio::spawn(async move {
-            let arrived = signal_arrived(&file).await;
-            sender.send_replace(true);
-            if arrived.is_ok() {
-                sleep(TOGETHER).await;
-                while let Ok(Some(_)) = file.get_ref().read_signal() {}
-                // If this fails, further signals do nothing.
-                let _ = signals.thread_unblock();
+        let file = signal_file(&signals)?;
+        let watching = move || {
+            // If this fails, signals do nothing.
+            let _ = await_signal(&signals, &file, &sender);
+            // A signal is delivered to this thread: only its mask lets it pass.
+            loop {
+                thread::park();
             }
-        });
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(watching)?;
         Ok(Self(interrupted))
     }
 
@@ -61,9 +61,34 @@ impl Interrupt {
     /// Waits for a signal.
     pub(crate) async fn wait(&self) {
         let mut interrupted = self.0.clone();
-        // The sender lives as long as the runtime.
+        // The sender lives as long as the process.
         let _ = interrupted.wait_for(|interrupted| *interrupted).await;
     }
+}
+
+/// A descriptor from which these signals are read, while they are blocked.
+fn signal_file(signals: &SigSet) -> nix::Result<SignalFd> {
+    let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+    SignalFd::with_flags(signals, flags)
+}
+
+/// Waits for the first of these signals, and for those that arrive [together](TOGETHER) with it, and
+/// unblocks them for this thread.
+fn await_signal(
+    signals: &SigSet,
+    file: &SignalFd,
+    sender: &watch::Sender<bool>,
+) -> nix::Result<()> {
+    let mut readable = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+    while let Err(errno) = poll(&mut readable, PollTimeout::NONE) {
+        if errno != Errno::EINTR {
+            return Err(errno);
+        }
+    }
+    sender.send_replace(true);
+    thread::sleep(TOGETHER);
+    while let Ok(Some(_)) = file.read_signal() {}
+    signals.thread_unblock()
 }
 
 /// The signals that this process ignores, one bit each; none if `/proc` is not mounted.
@@ -86,22 +111,13 @@ fn contains(mask: u64, signal: Signal) -> bool {
     shifted.is_some_and(|shifted| shifted & 1 == 1)
 }
 
-async fn signal_arrived(file: &AsyncFd<SignalFd>) -> io::Result<()> {
-    loop {
-        let mut ready = file.readable().await?;
-        match ready.get_inner().read_signal() {
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) => ready.clear_ready(),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Output};
 
-    use nix::sys::signal::raise;
+    use nix::sys::signal::{kill, raise};
+    use nix::unistd::Pid;
     use tokio::time::timeout;
 
     use super::*;
@@ -124,57 +140,79 @@ mod tests {
     /// Runs itself in a process that ignores `SIGINT`.
     #[test]
     fn an_ignored_signal_does_not_interrupt() {
-        if std::env::var_os(IS_CHILD).is_some() {
+        if is_child() {
             return check_that_only_sigterm_interrupts();
         }
-        in_child("trap '' INT; ", "an_ignored_signal_does_not_interrupt");
+        let ended = in_child("trap '' INT; ", "an_ignored_signal_does_not_interrupt");
+        assert!(ended.status.success(), "{ended:?}");
+        let output = String::from_utf8_lossy(&ended.stdout);
+        assert!(output.contains("1 passed"), "{output}");
     }
 
-    /// Runs a test in a process of its own that this shell command prepares.
-    fn in_child(prepare: &str, test: &str) {
-        let child = Command::new("sh")
-            .args(["-c", &format!("{prepare} exec \"$0\" \"$@\"")])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", &format!("interrupt::tests::{test}")])
-            .env(IS_CHILD, "1")
-            .output()
-            .unwrap();
-        assert!(child.status.success(), "{child:?}");
-        let output = String::from_utf8_lossy(&child.stdout);
-        assert!(output.contains("1 passed"), "{output}");
+    /// The thread of the runtime does something else, as it does while it writes to a full pipe.
+    #[test]
+    fn a_further_signal_ends_the_process() {
+        if is_child() {
+            return interrupt_until_ended();
+        }
+        let ended = in_child("", "a_further_signal_ends_the_process");
+        assert_eq!(
+            ended.status.signal(),
+            Some(Signal::SIGTERM as i32),
+            "{ended:?}"
+        );
     }
 
     /// The second one would end the process before that has ended in order.
     #[test]
     fn signals_that_arrive_together_are_one() {
-        if std::env::var_os(IS_CHILD).is_some() {
-            return check_that_two_signals_interrupt();
-        }
-        in_child("", "signals_that_arrive_together_are_one");
-    }
-
-    #[tokio::main(flavor = "current_thread")]
-    async fn check_that_two_signals_interrupt() {
-        let interrupt = Interrupt::watch().unwrap();
-        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+        signals.thread_block().unwrap();
+        let file = signal_file(&signals).unwrap();
+        let (sender, interrupted) = watch::channel(false);
+        for signal in &signals {
             raise(signal).unwrap();
         }
-        interrupt.wait().await;
-        let is_blocked = || SigSet::thread_get_mask().unwrap().contains(Signal::SIGTERM);
-        while is_blocked() {
-            sleep(TOGETHER / 10).await;
-        }
+        await_signal(&signals, &file, &sender).unwrap();
+        assert!(*interrupted.borrow());
+        let mask = SigSet::thread_get_mask().unwrap();
+        assert!(signals.iter().all(|signal| !mask.contains(signal)));
     }
 
-    /// Both signals are sent to this thread, which blocks those that it watches.
+    fn is_child() -> bool {
+        std::env::var_os(IS_CHILD).is_some()
+    }
+
+    /// Runs a test in a process of its own that this shell command prepares. All its threads block
+    /// the signals, as those of the command do.
+    fn in_child(prepare: &str, test: &str) -> Output {
+        Command::new("sh")
+            .args(["-c", &format!("{prepare} exec \"$0\" \"$@\"")])
+            .args(["env", "--block-signal=INT,TERM"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("interrupt::tests::{test}")])
+            .env(IS_CHILD, "1")
+            .output()
+            .unwrap()
+    }
+
     #[tokio::main(flavor = "current_thread")]
     async fn check_that_only_sigterm_interrupts() {
         let interrupt = Interrupt::watch().unwrap();
-        raise(Signal::SIGINT).unwrap();
+        kill(Pid::this(), Signal::SIGINT).unwrap();
         let waited = timeout(Duration::from_millis(100), interrupt.wait()).await;
         assert!(waited.is_err() && !interrupt.is_set());
-        raise(Signal::SIGTERM).unwrap();
+        kill(Pid::this(), Signal::SIGTERM).unwrap();
         interrupt.wait().await;
         assert!(interrupt.is_set());
+    }
+
+    fn interrupt_until_ended() {
+        let interrupt = Interrupt::watch().unwrap();
+        loop {
+            kill(Pid::this(), Signal::SIGTERM).unwrap();
+            thread::sleep(TOGETHER);
+            assert!(interrupt.is_set());
+        }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn serve<F>(
     args: ServerArgs,
     interrupt: &Interrupt,
     peer: impl Fn(Incoming) -> F,
-    mut over: impl FnMut(PeerResult),
+    mut over: impl AsyncFnMut(PeerResult),
 ) -> Result<(), String>
 where
     F: Future<Output = PeerResult> + Send + 'static,
@@ -64,11 +64,12 @@ where
                     }
                 };
                 while let Some(served) = peers.try_join_next() {
-                    over(served);
+                    over(served).await;
                 }
                 if peers.len() >= args.max_clients() {
                     let limit = args.max_clients();
-                    over(reject(incoming, format!("the server is full: it serves {limit} at once")));
+                    let reason = format!("the server is full: it serves {limit} at once");
+                    over(reject(incoming, reason)).await;
                     continue;
                 }
                 peers.spawn(peer_of(&incoming), peer(incoming));
@@ -76,14 +77,14 @@ where
                     break;
                 }
             }
-            Some(served) = peers.join_next() => over(served),
+            Some(served) = peers.join_next() => over(served).await,
             () = interrupt.wait() => break,
         }
     }
     // From here on the kernel rejects new peers.
     drop(listener);
     while let Some(served) = peers.join_next().await {
-        over(served);
+        over(served).await;
     }
     failed.or(closed).map_or(Ok(()), Err)
 }

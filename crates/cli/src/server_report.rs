@@ -85,9 +85,9 @@ impl ServerReport {
 
     /// Adds the result of one peer, and prints it unless the report is JSON. If nobody can read it,
     /// the server goes on, and has failed in the end.
-    pub(crate) fn add(&mut self, served: PeerResult) {
+    pub(crate) async fn add(&mut self, served: PeerResult) {
         if !self.json {
-            if let Err(error) = terminal::print_result(&served.to_string()) {
+            if let Err(error) = terminal::print_result(&served).await {
                 self.fail(format!("standard output: {error}"));
             }
         }

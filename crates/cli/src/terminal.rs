@@ -1,17 +1,22 @@
 //! Output while a task runs.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Prints a result to standard output at once.
+/// Prints a result to standard output at once. Other tasks run while nobody reads it.
 ///
 /// # Errors
 /// Why it was not written, such as a closed pipe.
-pub(crate) fn print_result(result: &str) -> io::Result<()> {
+pub(crate) async fn print_result(result: &impl Display) -> io::Result<()> {
     crate::check_stdout()?;
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{result}")?;
-    stdout.flush()
+    let line = format!("{result}\n");
+    let print = move || {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(line.as_bytes())?;
+        stdout.flush()
+    };
+    tokio::task::spawn_blocking(print).await?
 }
 
 /// Prints a notice or an error to standard error, in one write. The output and the exit code are

@@ -148,6 +148,18 @@ impl Tool {
         }
     }
 
+    /// Sends SIGINT until the process has ended.
+    pub(crate) fn interrupt_until_ended(mut self) -> Ended {
+        let until = Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "SIGINT does not end it");
+            self.interrupt();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.read_to_the_end(PATIENCE);
+        self.ended()
+    }
+
     /// Stops the process.
     pub(crate) fn suspend(&self) {
         self.signal(Signal::SIGSTOP);

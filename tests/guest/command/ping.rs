@@ -1,8 +1,13 @@
 //! `rdmacm ping` with itself as the peer.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::Signal;
+use nix::unistd::{pipe2, write};
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
@@ -52,6 +57,39 @@ fn a_server_whose_result_is_not_written_has_failed(site: &Site) {
         .finish()
         .assert_success();
     check_failure(&server.finish(), "standard output: No space left");
+}
+
+/// The reader of its output has stopped, as `less` does.
+#[case]
+fn a_server_whose_output_is_not_read_serves_its_clients_and_can_be_interrupted(site: &Site) {
+    let (address, port) = (site.v4.to_string(), free_port().to_string());
+    let arguments = [
+        "ping",
+        "--listen",
+        &address,
+        "--port",
+        &port,
+        "--persistent",
+    ];
+    let (unread, full) = full_pipe();
+    let mut server = Tool::rdmacm_on(&arguments, Stdio::null(), full);
+    server.wait_for("rdmacm: listening on ");
+    let first = connect(site, &port);
+    let second = client(site, &port, &["--count", "3"]);
+    second.finish().assert_success();
+    first.close(CLOSE_DEADLINE).unwrap();
+    let ended = server.interrupt_until_ended();
+    assert_eq!(ended.status.signal(), Some(Signal::SIGINT as i32));
+    drop(unread);
+}
+
+/// Both ends of a pipe that has no room.
+fn full_pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC).unwrap();
+    let room = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).unwrap();
+    let bytes = vec![b' '; room.try_into().unwrap()];
+    assert_eq!(write(&writer, &bytes).unwrap(), bytes.len());
+    (reader, writer)
 }
 
 #[case]

@@ -24,7 +24,7 @@ use crate::until_closed::{WorkError, run_until_closed};
 pub(super) async fn run(args: &PerfArgs, address: SocketAddr, interrupt: &Interrupt) -> Outcome {
     let mut report = ServerReport::new(args.json);
     let peer = |incoming| take_part(incoming, interrupt.clone());
-    let over = |served| report.add(served);
+    let over = async |served| report.add(served).await;
     let listened = serve(address, args.server, interrupt, peer, over).await;
     report.outcome(listened, interrupt.is_set(), args.server.persistent)
 }

@@ -25,7 +25,7 @@ pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interr
     let mut report = ServerReport::of_pings(args.json);
     let count = args.count;
     let peer = |incoming| serve_peer(incoming, count, interrupt.clone());
-    let over = |served| report.add(served);
+    let over = async |served| report.add(served).await;
     let listened = serve(address, args.server, interrupt, peer, over).await;
     report.outcome(listened, interrupt.is_set(), args.server.persistent)
 }
