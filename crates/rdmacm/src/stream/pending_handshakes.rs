@@ -13,7 +13,7 @@ use super::listener_readiness::ListenerReadiness;
 use super::options::StreamOptions;
 use crate::attempt::Attempt;
 use crate::connect::ACCEPT_DEADLINE;
-use crate::error::{Result, Target};
+use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue, wake_all};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
@@ -56,7 +56,7 @@ impl Default for PendingHandshakes {
 
 impl PendingHandshakes {
     /// Begins to accept a request. What fails on this side is an error, such as memory that cannot
-    /// be registered.
+    /// be registered, or that the kernel does not have.
     pub(super) fn begin(
         &self,
         ids: &ListeningIds,
@@ -67,7 +67,7 @@ impl PendingHandshakes {
         let begun = PendingStream::begin(attempt, request, ConnParam::new(), options);
         let pending = match begun {
             Ok(pending) => pending,
-            Err(error) if error.stage() == Stage::Accept => return Ok(()),
+            Err(error) if is_of_peer(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
         let mut state = self.state();
@@ -141,7 +141,7 @@ impl PendingHandshakes {
             wake_all(wakers);
             match outcome {
                 Some(Ok(stream)) => return Ok(Some(stream)),
-                Some(Err(error)) if error.stage() != Stage::Accept => return Err(error),
+                Some(Err(error)) if !is_of_peer(&error) => return Err(error),
                 Some(Err(_)) | None => {}
             }
         }
@@ -180,6 +180,13 @@ impl PendingHandshakes {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
+}
+
+/// Whether an error concerns the peer alone: it does not complete its handshake, or gets it wrong.
+fn is_of_peer(error: &Error) -> bool {
+    let is_short =
+        matches!(error.cause(), Cause::Refused(_)) && error.raw_os_error() == Some(libc::ENOMEM);
+    error.stage() == Stage::Accept && !is_short
 }
 
 impl State {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use libc::EIO;
+use libc::{EIO, ENOMEM};
 use rdmacm::verbs::CommandNumber;
 use rdmacm::{
-    CLOSE_DEADLINE, Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions,
+    CLOSE_DEADLINE, Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions, core,
 };
 use rdmacm_sim::{Fabric, Host};
 
@@ -329,6 +329,24 @@ fn a_peer_without_the_protocol_is_refused_and_delays_nobody() {
             let server = accepting.join().unwrap();
             (&server).read_exact(&mut [0; 5]).unwrap();
         });
+    }
+}
+
+/// The peer is not to blame, and the next one is accepted.
+#[test]
+fn a_listener_reports_that_its_kernel_has_no_memory() {
+    for hosts in Hosts::each() {
+        hosts
+            .server
+            .fail_next(core::CommandNumber::ACCEPT, 1, ENOMEM);
+        thread::scope(|scope| {
+            let accepting = scope.spawn(|| hosts.listener.accept().unwrap_err());
+            hosts.connector().connect_stream(small()).unwrap_err();
+            let error = accepting.join().unwrap();
+            assert_eq!(cause_of(&error).raw_os_error(), Some(ENOMEM));
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        });
+        hosts.connect();
     }
 }
 
