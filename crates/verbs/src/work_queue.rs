@@ -5,7 +5,7 @@
 //! A ring buffer between them holds the requests: neither half waits for the other.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
 use zerocopy::FromZeros;
@@ -105,7 +105,11 @@ impl AnyWorkQueue {
 
 /// The state shared by the queues of one queue pair.
 #[derive(Debug, Default)]
-pub(crate) struct QpStatus(AtomicU8);
+pub(crate) struct QpStatus {
+    state: AtomicU8,
+    /// How many receive requests have completed, have left the queue, and were not reported.
+    unreported_receives: AtomicU32,
+}
 
 /// The status before requests were refused.
 #[derive(Debug)]
@@ -124,14 +128,14 @@ impl QpStatus {
     /// no more.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
-        self.0.load(Ordering::Acquire) >= REFUSING
+        self.state.load(Ordering::Acquire) >= REFUSING
     }
 
     /// Before a move to the error state or a reset: the queue pair accepts no more requests.
     pub(crate) fn begin_refusing(&self) -> StatusBefore {
         let refuses = |state| (state < REFUSING).then_some(REFUSING);
         let changed = self
-            .0
+            .state
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, refuses);
         StatusBefore(changed.unwrap_or_else(|state| state))
     }
@@ -145,7 +149,7 @@ impl QpStatus {
     /// failed.
     #[inline]
     fn is_ready(&self) -> bool {
-        self.0.load(Ordering::Acquire) == READY
+        self.state.load(Ordering::Acquire) == READY
     }
 
     /// The device has accepted a doorbell. It stays broken if it is.
@@ -161,16 +165,35 @@ impl QpStatus {
 
     /// After a reset it accepts requests again. The next doorbell is a first one.
     pub(crate) fn set_working(&self) {
-        self.0.store(NEW, Ordering::Release);
+        self.state.store(NEW, Ordering::Release);
     }
 
     fn replace(&self, from: u8, to: u8) {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.0.compare_exchange(from, to, success, failure);
+        let _ = self.state.compare_exchange(from, to, success, failure);
     }
 
     pub(crate) fn set_broken(&self) {
-        self.0.store(BROKEN, Ordering::Release);
+        self.state.store(BROKEN, Ordering::Release);
+    }
+
+    fn unreported_receives(&self) -> u32 {
+        self.unreported_receives.load(Ordering::Relaxed)
+    }
+
+    /// A receive request is about to leave the queue without being reported.
+    fn add_unreported_receive(&self) {
+        self.unreported_receives.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One was reported.
+    fn remove_unreported_receive(&self) {
+        self.unreported_receives.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// All were discarded.
+    fn clear_unreported_receives(&self) {
+        self.unreported_receives.store(0, Ordering::Relaxed);
     }
 }
 

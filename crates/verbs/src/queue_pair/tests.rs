@@ -122,6 +122,27 @@ fn requests_that_need_not_be_reported_are_not_outstanding() {
     }
 }
 
+#[test]
+fn receive_requests_are_outstanding_until_their_completions_are_polled() {
+    let fail: [fn(&QueuePair); 2] = [
+        |queue_pair| queue_pair.move_to_error().unwrap(),
+        |queue_pair| queue_pair.send_cq().context().close(),
+    ];
+    for fail in fail {
+        let device = Stub::completing_individually();
+        let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+        for _ in 0..2 {
+            queue_pair.post_receive(memory(&queue_pair)).unwrap();
+        }
+        fail(&queue_pair);
+        for left in [2, 1] {
+            assert_eq!(queue_pair.outstanding_receives(), left);
+            queue.poll().unwrap().unwrap().result().unwrap_err();
+        }
+        assert_eq!(queue_pair.outstanding_receives(), 0);
+    }
+}
+
 /// The device may complete its requests when other queue pairs have been made and destroyed.
 #[test]
 fn the_requests_of_a_queue_pair_that_is_not_destroyed_stay_its_own() {

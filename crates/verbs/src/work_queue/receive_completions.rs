@@ -98,21 +98,28 @@ impl ReceiveCompletions {
     /// Completes all requests; returns their numbers.
     fn complete_all(&mut self, wc: &WorkCompletion) -> Vec<u32> {
         let mut numbers = Vec::new();
-        while let Some((number, sg_list)) = self.pop() {
-            self.qp_status.set_broken();
-            self.report_later(number, sg_list, wc);
+        while let Some(number) = self.complete_one(wc) {
             numbers.push(number);
         }
         numbers
     }
 
-    fn report_later(&mut self, number: u32, sg_list: SgList, wc: &WorkCompletion) {
+    /// Completes the oldest request, which is reported later; returns its number.
+    fn complete_one(&mut self, wc: &WorkCompletion) -> Option<u32> {
+        self.posted.front()?;
+        if wc.status != WcStatus::SUCCESS {
+            self.qp_status.set_broken();
+        }
+        // First: it counts as outstanding all the time.
+        self.qp_status.add_unreported_receive();
+        let (number, sg_list) = self.pop()?;
         self.unreported.push_back(Completion {
             work: self.work(number),
             sg_list,
             qp_number: self.number,
             report: Report::of(WorkKind::Receive, wc),
         });
+        Some(number)
     }
 }
 
@@ -122,22 +129,20 @@ impl WorkQueue for ReceiveCompletions {
         if oldest != Some(number) {
             return self.late.complete(credits, number);
         }
-        let Some((number, sg_list)) = self.pop() else {
-            return false;
-        };
-        if wc.status != WcStatus::SUCCESS {
-            self.qp_status.set_broken();
-        }
-        self.report_later(number, sg_list, wc);
+        self.complete_one(wc);
         credits.release(1);
         true
     }
 
     fn report(&mut self, _: &CqCredits) -> Reported {
-        match self.unreported.pop_front() {
-            None => Reported::Nothing,
-            Some(next) if self.unreported.is_empty() => Reported::One(next),
-            Some(next) => Reported::More(next),
+        let Some(next) = self.unreported.pop_front() else {
+            return Reported::Nothing;
+        };
+        self.qp_status.remove_unreported_receive();
+        if self.unreported.is_empty() {
+            Reported::One(next)
+        } else {
+            Reported::More(next)
         }
     }
 
@@ -154,6 +159,7 @@ impl WorkQueue for ReceiveCompletions {
 
     fn discard(&mut self, credits: &CqCredits) {
         self.unreported.clear();
+        self.qp_status.clear_unreported_receives();
         let taken = self.pop_all();
         for _ in &taken {
             credits.release(1);
@@ -164,6 +170,7 @@ impl WorkQueue for ReceiveCompletions {
     fn take_all(&mut self, credits: &CqCredits) -> Vec<(WorkId, SgList)> {
         let late = self.late.take_all(credits);
         let unreported = std::mem::take(&mut self.unreported);
+        self.qp_status.clear_unreported_receives();
         let count = unreported.len() + late.len() + self.posted.len();
         let mut all = Vec::with_capacity(count);
         all.extend(unreported.into_iter().map(|one| (one.work, one.sg_list)));
