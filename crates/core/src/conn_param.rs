@@ -108,6 +108,9 @@ impl ConnParam {
     /// InfiniBand, 251 of both on iWARP. The call that sends it checks the limit. See
     /// [`Event::private_data`](crate::Event::private_data) for what the peer receives.
     ///
+    /// Between InfiniBand addresses the first byte of a request must be 0: the kernel overwrites it.
+    /// [`private_data_behind`](Self::private_data_behind) adds it.
+    ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`] for more than 251 bytes, the largest limit.
     #[doc(alias = "private_data_len")]

@@ -53,6 +53,7 @@ pub(crate) struct IdState {
     answering: Answering,
     listens: AtomicBool,
     has_given_path: AtomicBool,
+    resolves_native: AtomicBool,
     cache: QueryCache,
     request: Option<RequestParams>,
     rare: OnceLock<Box<RareState>>,
@@ -107,6 +108,7 @@ impl IdState {
             answering: Answering::default(),
             listens: AtomicBool::new(false),
             has_given_path: AtomicBool::new(false),
+            resolves_native: AtomicBool::new(false),
             cache: QueryCache::default(),
             request,
             rare: OnceLock::new(),
@@ -175,6 +177,16 @@ impl IdState {
     /// The caller is about to set a path record.
     pub(crate) fn set_given_path(&self) {
         self.has_given_path.store(true, Ordering::Release);
+    }
+
+    /// Its destination is an InfiniBand address, or not.
+    pub(crate) fn set_resolves_native(&self, native: bool) {
+        self.resolves_native.store(native, Ordering::Release);
+    }
+
+    /// Whether its destination is an InfiniBand address.
+    pub(crate) fn resolves_native(&self) -> bool {
+        self.resolves_native.load(Ordering::Acquire)
     }
 
     /// Whether the path records may be the caller's.

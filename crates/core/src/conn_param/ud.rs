@@ -40,7 +40,8 @@ impl UdParam {
     }
 
     /// Private data for the peer: at most 180 bytes of a request (216 with InfiniBand
-    /// addresses), 136 of a reply. The call that sends it checks the limit.
+    /// addresses, of which the first must be 0), 136 of a reply. The call that sends it checks the
+    /// limit.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`](crate::Error::PrivateDataTooLong) for more

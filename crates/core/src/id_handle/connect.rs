@@ -35,7 +35,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`], [`Error::InvalidInput`] for values out of
-    /// range or beyond the limits of the queue pair's device; after both the id may try
+    /// range or beyond the limits of the queue pair's device, and for private data that does not begin
+    /// with a zero between InfiniBand addresses; after both the id may try
     /// again. [`Error::InvalidInput`] also while another thread connects with the id, or answers.
     /// [`Error::Command`]: `EINVAL` if the route is not resolved or the id has tried already, and
     /// on iWARP if the device does not have the queue pair. `ENOENT` if the port's table lacks the
@@ -56,6 +57,12 @@ impl IdHandle {
         let wire = param.for_connect(operation)?;
         self.check_private_data(CmMessage::Request, param.data())?;
         let id = self.enter()?;
+        // `cma_format_hdr` writes its version there, also where no IP addresses follow it.
+        if id.resolves_native() && param.data().first().is_some_and(|&first| first != 0) {
+            let reason =
+                "the kernel overwrites the first byte of a request between InfiniBand addresses";
+            return Err(Error::invalid(operation, reason));
+        }
         let request = Connect::new(id.kernel_id(), wire, param.options());
         let send = || id.send(|| operation, request, &mut NoResponse, Attachment::None);
         // An id that was connected already: the kernel refuses that.

@@ -1,12 +1,16 @@
 //! How much private data a message carries, by transport and addresses.
 
+use std::time::Duration;
+
 use rdmacm_abi::{QueryAddrResponse, SockaddrIb, SockaddrStorage};
 use rdmacm_core::{
-    CmId, CommandNumber, ConnParam, DeviceId, Error, Gid, Guid, PortSpace, RdmaDevice, Transport,
+    CmId, CommandNumber, ConnParam, DeviceId, Error, Gid, Guid, IbAddr, PortSpace, RdmaDevice,
+    Transport,
 };
 use zerocopy::FromZeros;
 
 use crate::Fixture;
+use crate::script::Sent;
 
 const ID: DeviceId = DeviceId {
     index: Some(5),
@@ -62,6 +66,27 @@ fn each_transport_has_its_limits() {
     assert_eq!(limits(Transport::InfiniBand, udp, true), [216, 136]);
     // iWARP has no datagrams, so the smaller limits apply.
     assert_eq!(limits(Transport::IWarp, udp, false), [180, 136]);
+}
+
+/// The kernel overwrites it.
+#[test]
+fn a_native_request_begins_with_a_zero() {
+    for port_space in [PortSpace::TCP, PortSpace::UDP] {
+        let fixture = Fixture::new();
+        let id = fixture.id(port_space);
+        id.resolve_addr(None, IbAddr::new(Gid([7; 16])), Duration::from_secs(1))
+            .unwrap();
+        let data = |data| ConnParam::new().private_data(data).unwrap();
+        let error = id.connect(data(b"hello")).unwrap_err();
+        assert!(error.to_string().contains("overwrites the first byte"));
+        let is_connect = |sent: Sent| sent.number == CommandNumber::CONNECT;
+        assert!(!fixture.ucma.take().into_iter().any(is_connect));
+        let behind = data(b"hello").private_data_behind(&[0]).unwrap();
+        id.connect(behind).unwrap();
+    }
+    let (_fixture, id) = attached(Transport::RoCE, PortSpace::TCP, false);
+    id.connect(ConnParam::new().private_data(b"hello").unwrap())
+        .unwrap();
 }
 
 #[test]

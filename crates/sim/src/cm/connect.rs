@@ -39,7 +39,7 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
         ece: id.ece,
         path,
         addresses: ip_addresses(id),
-        private_data: param.private_data().to_vec(),
+        private_data: request_data(id, param),
         response_timeout: RESPONSE_TIMEOUT,
         ack_timeout: ack_timeout(device.ack_delay(), path.packet_life_time()),
     };
@@ -64,6 +64,15 @@ pub(super) fn check_data(id: &Id, param: &ConnParam, size: usize) -> Result<(), 
         return Err(Errno::EINVAL);
     }
     Ok(())
+}
+
+/// `cma_format_hdr` writes its version into the first byte, also where no IP addresses follow.
+pub(super) fn request_data(id: &Id, param: &ConnParam) -> Vec<u8> {
+    let mut data = param.private_data().to_vec();
+    if let Some(first) = data.first_mut().filter(|_| id.is_native()) {
+        *first = 0;
+    }
+    data
 }
 
 /// `cma_format_hdr`.

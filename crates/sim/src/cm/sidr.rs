@@ -32,7 +32,7 @@ pub(crate) fn connect_service(
         service_id: id.service_id(id.destination),
         path,
         addresses: connect::ip_addresses(id),
-        private_data: param.private_data().to_vec(),
+        private_data: connect::request_data(id, param),
     };
     let gids = (Gid(path.source_gid), Gid(path.destination_gid));
     let mut connection = IbConnection::new(IbState::SidrReqSent, local, gids, &path);

@@ -31,7 +31,7 @@ fn routed(hosts: &TwoHosts, port_space: PortSpace) -> (Side, Side) {
 fn ask(listener: &Side, client: &Side, param: ConnParam) -> CmId {
     client.id.connect(param).unwrap();
     let request = listener.expect(EventKind::ConnectRequest);
-    assert!(request.private_data().starts_with(b"hello"));
+    assert!(request.private_data().starts_with(b"\0hello"));
     assert_eq!(request.private_data().len(), 92);
     request.into_child().unwrap()
 }
@@ -40,7 +40,7 @@ fn ask(listener: &Side, client: &Side, param: ConnParam) -> CmId {
 fn gids_connect() {
     let hosts = TwoHosts::new();
     let (listener, client) = routed(&hosts, PortSpace::TCP);
-    let param = client_param().private_data(b"hello").unwrap();
+    let param = client_param().private_data(b"\0hello").unwrap();
     let child = ask(&listener, &client, param);
     let rtr = child.init_qp_attr(QpState::RTR).unwrap();
     assert_eq!((rtr.ah_attr.destination_lid, rtr.ah_attr.is_global), (1, 0));
@@ -58,7 +58,7 @@ fn all_of_a_request_is_private_data_without_addresses() {
     let hosts = TwoHosts::new();
     let (listener, client) = routed(&hosts, PortSpace::TCP);
     let mut data = [7; 92];
-    data[..5].copy_from_slice(b"hello");
+    data[..6].copy_from_slice(b"\0hello");
     let param = client_param().private_data(&data).unwrap();
     drop(ask(&listener, &client, param));
     let event = client.expect(EventKind::Rejected);
