@@ -53,8 +53,9 @@ impl Connection {
             match connect(socket.as_raw_fd(), address) {
                 // The connect completed after the signal.
                 Ok(()) | Err(Errno::EISCONN) => return Ok(Self(socket)),
-                Err(Errno::EINTR | Errno::EALREADY) => {}
-                Err(errno) => return Err(timed(errno)),
+                // What has timed out may be one of several timeouts.
+                Err(Errno::EINTR | Errno::EALREADY | Errno::EAGAIN | Errno::EINPROGRESS) => {}
+                Err(errno) => return Err(errno),
             }
         }
     }
@@ -71,8 +72,8 @@ impl Connection {
             setsockopt(&self.0, sockopt::SendTimeout, &left(until)?)?;
             match send(self.0.as_raw_fd(), message, MsgFlags::MSG_NOSIGNAL) {
                 Ok(sent) => message = message.get(sent..).unwrap_or_default(),
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(timed(errno)),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(errno) => return Err(errno),
             }
         }
         Ok(())
@@ -84,14 +85,15 @@ impl Connection {
             setsockopt(&self.0, sockopt::ReceiveTimeout, &left(until)?)?;
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::empty()) {
                 Ok(0) => return Err(Errno::ECONNRESET),
-                Err(Errno::EINTR) => {}
-                received => return received.map_err(timed),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                received => return received,
             }
         }
     }
 }
 
-/// The time left as a socket timeout, for which zero would mean none.
+/// The time left as a socket timeout, for which zero would mean none. An hour at most: whoever has
+/// waited for as long waits again.
 fn left(until: Instant) -> nix::Result<TimeVal> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -100,14 +102,6 @@ fn left(until: Instant) -> nix::Result<TimeVal> {
     let most = Duration::from_secs(3600);
     let micros = i64::try_from(left.min(most).as_micros()).unwrap_or(1);
     Ok(TimeVal::microseconds(micros.max(1)))
-}
-
-/// Maps the error of a socket timeout to `ETIMEDOUT`.
-fn timed(errno: Errno) -> Errno {
-    match errno {
-        Errno::EAGAIN | Errno::EINPROGRESS => Errno::ETIMEDOUT,
-        errno => errno,
-    }
 }
 
 /// The port of the port file; `None` without the file or without a port in it.
