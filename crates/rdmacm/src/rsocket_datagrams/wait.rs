@@ -20,6 +20,7 @@ impl Socket {
             socket: self,
             into,
             has_more: false,
+            waker: None,
         };
         wait_for(&attempt.event_loop, source, attempt.until).await?
     }
@@ -30,6 +31,17 @@ struct Arrivals<'a> {
     into: &'a mut [u8],
     /// Whether the last look stopped after `MAX_EVENTS` dropped datagrams.
     has_more: bool,
+    /// Of the caller, once it is registered.
+    waker: Option<Waker>,
+}
+
+impl Arrivals<'_> {
+    /// Has a registered caller look again, if there is more.
+    fn wake_for_more(&self) {
+        if let Some(waker) = self.waker.as_ref().filter(|_| self.has_more) {
+            waker.wake_by_ref();
+        }
+    }
 }
 
 impl WaitSource for Arrivals<'_> {
@@ -41,6 +53,7 @@ impl WaitSource for Arrivals<'_> {
             Received::Failed(cause) => Some(Err(cause)),
             received => {
                 self.has_more = matches!(received, Received::Dropped);
+                self.wake_for_more();
                 None
             }
         }
@@ -50,9 +63,8 @@ impl WaitSource for Arrivals<'_> {
         self.socket.service().register(key, waker);
         let datagrams = self.socket.datagrams();
         datagrams.register(Interest::ReceiveReady, key, waker);
-        if self.has_more {
-            waker.wake_by_ref();
-        }
+        self.waker = Some(waker.clone());
+        self.wake_for_more();
     }
 
     fn deregister(&mut self, key: u64) {
