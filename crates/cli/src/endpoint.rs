@@ -179,7 +179,8 @@ impl Endpoint {
             return std::future::pending().await;
         };
         if let Some(channel) = self.completions.channel() {
-            while channel.try_next()?.is_some() {}
+            // What follows a notification does not tell of the device's removal.
+            while channel.try_next()?.is_some() || channel.try_next()?.is_some() {}
         }
         ready.clear_ready();
         Ok(())

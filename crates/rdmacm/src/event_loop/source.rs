@@ -117,6 +117,13 @@ impl Sources {
         self.poll(EpollTimeout::ZERO, ready)
     }
 
+    /// Whether a source is readable now.
+    pub(super) fn is_any_readable(&self) -> Result<bool> {
+        let mut ready = ReadySources::default();
+        self.readable(&mut ready)?;
+        Ok(!ready.is_empty())
+    }
+
     fn poll(&self, timeout: EpollTimeout, ready: &mut ReadySources) -> Result<()> {
         loop {
             match self.epoll.wait(&mut ready.events, timeout) {

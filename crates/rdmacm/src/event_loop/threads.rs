@@ -306,6 +306,12 @@ impl EventLoop {
         thread.is_reading.store(true, Ordering::Relaxed);
         // What is left is read by the next leader, which does not sleep then.
         let drained = waited.and_then(|()| self.sources.drain(&ready, max_events));
+        // A device that was removed is read several times until it says so, and a descriptor with
+        // edges does not tell of it again.
+        let drained = drained.and_then(|is_more| {
+            let may_be_left = !sleeps && !ready.is_empty();
+            Ok(is_more || may_be_left && self.sources.is_any_readable()?)
+        });
         let is_more = drained.unwrap_or_else(|error| {
             self.fail(error);
             // The source may not have been read.

@@ -235,7 +235,9 @@ impl StreamConnection {
         readiness.set(StreamInterest::Readable, CallState::None);
         // What is left for the event loop keeps the descriptor readable, and no later read of this
         // stream would look: each returns the end at once.
-        self.event_loop().run_once();
+        if self.event_loop().run_once() {
+            readiness.set(StreamInterest::Readable, CallState::Due);
+        }
         for other in [StreamInterest::Writable, StreamInterest::Progress] {
             self.recheck(readiness, other);
         }
