@@ -23,6 +23,7 @@ mod readiness;
 mod ready;
 mod receive_queue;
 mod receive_state;
+mod refusal;
 mod send_buffers;
 mod send_slot;
 mod send_state;

@@ -15,9 +15,10 @@ use rdmacm_verbs::RemoteAccessRegion;
 
 use super::failure::StreamFailure;
 use super::options::StreamOptions;
-use super::queue_pair::{StreamQueuePair, Transferred};
+use super::queue_pair::StreamQueuePair;
 use super::readiness::Readiness;
 use super::receive_state::Reading;
+use super::refusal::Refusal;
 use super::status::StreamInterest;
 use super::wait::{self, wait_after_check};
 use crate::attempt::Attempt;
@@ -162,7 +163,7 @@ impl StreamConnection {
     #[inline]
     pub(super) fn transfer(
         &self,
-        transfer: impl FnOnce() -> Option<Transferred>,
+        transfer: impl FnOnce() -> Option<Result<usize, Refusal>>,
     ) -> Option<Result<usize, Cause>> {
         // Mostly there is no event. It is looked for first: what arrived before the connection
         // closed is transferred all the same.
@@ -172,29 +173,24 @@ impl StreamConnection {
             None
         };
         match transfer() {
-            Some(Transferred::Bytes(bytes)) => Some(Ok(bytes)),
-            None if closed.is_none() => None,
-            other => self.outcome(other, closed),
+            Some(Ok(bytes)) => Some(Ok(bytes)),
+            Some(Err(refusal)) => Some(Err(self.refused(&refusal, closed))),
+            None => closed.map(|reason| Err(Cause::Closed(reason))),
         }
     }
 
-    /// What a transfer came to, on a connection that has perhaps closed.
+    /// Why a transfer was refused, on a connection that has perhaps closed.
     #[cold]
-    fn outcome(
-        &self,
-        transferred: Option<Transferred>,
-        closed: Option<CloseReason>,
-    ) -> Option<Result<usize, Cause>> {
-        let failure = match transferred {
-            Some(Transferred::Bytes(bytes)) => return Some(Ok(bytes)),
-            Some(Transferred::ShutDown) => return Some(Err(Cause::ShutDown)),
-            Some(Transferred::NotMapped) => return Some(Err(Cause::NotMapped)),
-            Some(Transferred::NoMapEntry) => return Some(Err(Cause::NoMapEntry)),
-            Some(Transferred::Failed(failure)) => failure,
-            None => return closed.map(|reason| Err(Cause::Closed(reason))),
-        };
-        self.abandon();
-        Some(Err(self.cause(&failure, closed)))
+    fn refused(&self, refusal: &Refusal, closed: Option<CloseReason>) -> Cause {
+        match refusal {
+            Refusal::ShutDown => Cause::ShutDown,
+            Refusal::NotMapped => Cause::NotMapped,
+            Refusal::NoMapEntry => Cause::NoMapEntry,
+            Refusal::Failed(failure) => {
+                self.abandon();
+                self.cause(failure, closed)
+            }
+        }
     }
 
     /// Why a stream has failed: a consequence is replaced by its reason, as far as that is

@@ -69,21 +69,6 @@ pub(crate) struct StreamQueuePair {
     are_receives_armed: AtomicBool,
 }
 
-/// What a read or a write came to.
-#[derive(Debug)]
-pub(super) enum Transferred {
-    /// This many bytes, at least one, or none at the end of the stream.
-    Bytes(usize),
-    /// This direction was shut down.
-    ShutDown,
-    /// The peer has mapped no memory there.
-    NotMapped,
-    /// The peer has no room for another mapped region.
-    NoMapEntry,
-    /// The stream has failed.
-    Failed(StreamFailure),
-}
-
 impl StreamQueuePair {
     /// Creates a queue pair on the device that the id is attached to.
     pub(super) fn create(

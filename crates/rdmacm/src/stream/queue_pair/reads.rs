@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use rdmacm_verbs::RemoteAccessRegion;
 
-use super::{StreamQueuePair, Transferred};
+use super::StreamQueuePair;
 use crate::event_loop::Wakers;
 use crate::stream::failure::StreamFailure;
 use crate::stream::receive_state::{Reading, ReceiveState};
+use crate::stream::refusal::Refusal;
 use crate::stream::status::StreamInterest;
 
 impl StreamQueuePair {
@@ -37,12 +38,12 @@ impl StreamQueuePair {
         status.shutdown.can_read() && (has_bytes || has_ended)
     }
 
-    /// Reads what has arrived; `None` if nothing has.
+    /// Reads what has arrived; `None` if nothing has. No bytes are the end of the stream.
     pub(in crate::stream) fn read(
         &self,
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
-    ) -> Option<Transferred> {
+    ) -> Option<Result<usize, Refusal>> {
         let mut receive = self.receive.lock();
         let readable = receive.receiver.readable() as usize;
         let has_bytes = readable > 0;
@@ -75,29 +76,27 @@ impl StreamQueuePair {
         receive: &mut ReceiveState,
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
-    ) -> Option<Transferred> {
+    ) -> Option<Result<usize, Refusal>> {
         let has_bytes = receive.receiver.readable() > 0;
         if self.status.is_open() {
-            return has_bytes.then(|| Transferred::Bytes(receive.read(reading, into)));
+            return has_bytes.then(|| Ok(receive.read(reading, into)));
         }
         let status = self.status();
         if let Some(failure @ StreamFailure::Aborted) = status.failure() {
-            return Some(Transferred::Failed(failure.clone()));
+            return Some(Err(failure.clone().into()));
         }
         if !status.shutdown.can_read() {
-            return Some(Transferred::Bytes(0));
+            return Some(Ok(0));
         }
         if has_bytes {
             drop(status);
-            return Some(Transferred::Bytes(receive.read(reading, into)));
+            return Some(Ok(receive.read(reading, into)));
         }
         match status.failure() {
             // What the peer has said is not to be trusted.
-            Some(failure @ StreamFailure::Protocol(_)) => {
-                Some(Transferred::Failed(failure.clone()))
-            }
-            _ if status.shutdown.peer_finished() => Some(Transferred::Bytes(0)),
-            failure => failure.cloned().map(Transferred::Failed),
+            Some(failure @ StreamFailure::Protocol(_)) => Some(Err(failure.clone().into())),
+            _ if status.shutdown.peer_finished() => Some(Ok(0)),
+            failure => Some(Err(failure?.clone().into())),
         }
     }
 

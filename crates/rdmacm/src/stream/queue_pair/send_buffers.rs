@@ -1,14 +1,15 @@
 //! Writes from memory that a caller has filled in place.
 
-use rdmacm_verbs::{Buffer, Result};
+use rdmacm_verbs::{Buffer, Error};
 
-use super::{StreamQueuePair, Transferred};
+use super::StreamQueuePair;
+use crate::stream::refusal::Refusal;
 use crate::stream::send_state::MAX_WRITE;
 
 impl StreamQueuePair {
     /// Registers the buffers, if there are none: two or more, so that one is filled while
     /// another one is in flight.
-    pub(in crate::stream) fn make_send_buffers(&self) -> Result<()> {
+    pub(in crate::stream) fn make_send_buffers(&self) -> Result<(), Error> {
         if self.send.lock().buffers.are_made() {
             return Ok(());
         }
@@ -29,7 +30,7 @@ impl StreamQueuePair {
         &self,
         buffer: &mut Option<Buffer>,
         bytes: usize,
-    ) -> Option<Transferred> {
+    ) -> Option<Result<usize, Refusal>> {
         self.post(|send| {
             let max_write = send.max_write();
             if max_write == 0 {
@@ -37,7 +38,7 @@ impl StreamQueuePair {
             }
             *buffer = send.buffers.take();
             let size = buffer.as_ref().map(|buffer| buffer.len());
-            Ok(size.map(|size| Transferred::Bytes(bytes.min(size).min(max_write))))
+            Ok(size.map(|size| bytes.min(size).min(max_write)))
         })
     }
 
@@ -46,12 +47,12 @@ impl StreamQueuePair {
         &self,
         buffer: &mut Option<Buffer>,
         bytes: usize,
-    ) -> Option<Transferred> {
+    ) -> Option<Result<usize, Refusal>> {
         self.post(|send| {
             if let Some(buffer) = buffer.take_if(|_| bytes > 0) {
                 send.commit(&self.queue_pair, buffer, bytes)?;
             }
-            Ok(Some(Transferred::Bytes(bytes)))
+            Ok(Some(bytes))
         })
     }
 

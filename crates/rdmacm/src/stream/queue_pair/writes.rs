@@ -2,19 +2,22 @@
 
 use std::io::IoSlice;
 
+use super::StreamQueuePair;
 use super::completions::ALL;
-use super::{StreamQueuePair, Transferred};
 use crate::event_loop::Wakers;
-use crate::stream::failure::StreamFailure;
+use crate::stream::refusal::Refusal;
 use crate::stream::send_state::SendState;
 use crate::stream::slices::Slices;
 
 impl StreamQueuePair {
     /// Writes what there is room for; `None` if there is none.
-    pub(in crate::stream) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
+    pub(in crate::stream) fn write(
+        &self,
+        slices: &[IoSlice<'_>],
+    ) -> Option<Result<usize, Refusal>> {
         self.post(|send| {
             let bytes = send.write(&self.queue_pair, Slices::new(slices))?;
-            Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
+            Ok((bytes > 0).then_some(bytes))
         })
     }
 
@@ -38,8 +41,8 @@ impl StreamQueuePair {
     }
 
     /// No bytes if there is room for one; `None` if there is none.
-    pub(in crate::stream) fn check_writable(&self) -> Option<Transferred> {
-        self.post(|send| Ok(send.is_writable().then_some(Transferred::Bytes(0))))
+    pub(in crate::stream) fn check_writable(&self) -> Option<Result<usize, Refusal>> {
+        self.post(|send| Ok(send.is_writable().then_some(0)))
     }
 
     /// Posts what there is room for; `None` if there is none. Handles what has completed
@@ -47,8 +50,8 @@ impl StreamQueuePair {
     #[inline]
     pub(super) fn post(
         &self,
-        post: impl FnOnce(&mut SendState) -> Result<Option<Transferred>, StreamFailure>,
-    ) -> Option<Transferred> {
+        post: impl FnOnce(&mut SendState) -> Result<Option<usize>, Refusal>,
+    ) -> Option<Result<usize, Refusal>> {
         let mut wakers = Wakers::default();
         let mut send = self.send.lock();
         let mut is_writable = send.is_writable();
@@ -59,7 +62,7 @@ impl StreamQueuePair {
             send = self.send.lock();
             is_writable = send.is_writable();
         }
-        let mut outcome = self.refused_write();
+        let mut outcome = self.refused_write().map(Err);
         if outcome.is_none() {
             // Several at once, unless they alone report a failure.
             let must_look = self.receives.is_shared() && self.sends.has_completions();
@@ -67,10 +70,10 @@ impl StreamQueuePair {
                 self.poll_sends(&mut send, &mut wakers);
             }
             let written = send.written();
-            outcome = post(&mut send).unwrap_or_else(|failure| {
+            outcome = post(&mut send).transpose();
+            if let Some(Err(Refusal::Failed(failure))) = &outcome {
                 self.fail(failure.clone(), &mut wakers);
-                Some(Transferred::Failed(failure))
-            });
+            }
             if send.is_answer_due && send.written() > written {
                 send.is_answer_due = false;
                 self.status().keep_alive.peer_is_awake();
@@ -83,7 +86,7 @@ impl StreamQueuePair {
 
     /// Why nothing may be written any more, if that is so.
     #[inline]
-    fn refused_write(&self) -> Option<Transferred> {
+    fn refused_write(&self) -> Option<Refusal> {
         if self.status.is_open() {
             None
         } else {
@@ -92,12 +95,12 @@ impl StreamQueuePair {
     }
 
     #[cold]
-    fn write_refusal(&self) -> Option<Transferred> {
+    fn write_refusal(&self) -> Option<Refusal> {
         let status = self.status();
         if !status.shutdown.can_write() {
-            return Some(Transferred::ShutDown);
+            return Some(Refusal::ShutDown);
         }
-        status.failure().cloned().map(Transferred::Failed)
+        status.failure().cloned().map(Refusal::Failed)
     }
 
     /// Handles what the peer has sent. A caller that can write leaves that to another one that
