@@ -81,6 +81,7 @@ mod sync {
 
 mod device;
 mod reactor;
+mod records;
 mod schedules;
 mod tasks;
 mod test_loop;
