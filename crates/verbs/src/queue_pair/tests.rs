@@ -129,7 +129,7 @@ fn receive_requests_are_outstanding_until_their_completions_are_polled() {
         |queue_pair| queue_pair.send_cq().context().close(),
     ];
     for fail in fail {
-        let device = Stub::completing_individually();
+        let device = Stub::not_flushing();
         let (queue_pair, queue) = device.queue_pair(CAPS, 4);
         for _ in 0..2 {
             queue_pair.post_receive(memory(&queue_pair)).unwrap();
