@@ -36,9 +36,7 @@ pub(crate) use crate::uverbs::Uverbs;
 pub(crate) use completion_ring::{CompletionHint, CompletionRing, CompletionRings, HintWatch};
 pub(crate) use receive_ring::{ReceiveRing, ReceiveRings};
 pub(crate) use rxe::{IndexWatch, RingIndices, Rxe};
-pub(crate) use send_ring::{
-    SendRing, SendRings, SendSlot, SlotOptions, SlotPayload, UdDestination,
-};
+pub(crate) use send_ring::{SendRing, SendRings, SendSlot, SlotPayload, UdDestination};
 pub(crate) use siw::Siw;
 
 /// Calls a method of the ring of whichever driver it is: known calls, which are inlined.

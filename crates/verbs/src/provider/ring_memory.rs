@@ -5,10 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread;
 
-use rdmacm_abi::uverbs::{Sge as AbiSge, WorkCompletion};
+use rdmacm_abi::uverbs::{SendFlags, Sge as AbiSge, WorkCompletion};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{CompletionRing, Provider, SendRing, SendSlot, SlotOptions, SlotPayload};
+use super::{CompletionRing, Provider, SendRing, SendSlot, SlotPayload};
 use crate::error::Error;
 use crate::memory::RemoteMemory;
 use crate::request::SendOperation;
@@ -62,7 +62,7 @@ pub(super) fn slot<'a>(operation: &'a SendOperation, payload: SlotPayload<'a>) -
     SendSlot {
         number: 0x1_0000_0002,
         operation,
-        options: SlotOptions::default(),
+        flags: SendFlags::empty(),
         payload,
         destination: None,
     }
@@ -81,10 +81,7 @@ pub(super) fn push(ring: &mut impl SendRing, number: u64) {
     ring.push(&SendSlot {
         number,
         operation: &SendOperation::Send,
-        options: SlotOptions {
-            signaled: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::SIGNALED,
         payload: SlotPayload::Inline(b"hi"),
         destination: None,
     });

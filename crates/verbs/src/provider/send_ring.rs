@@ -33,7 +33,7 @@ pub(crate) trait SendRing {
         self.push(&SendSlot {
             number,
             operation: &SendOperation::Send,
-            options: flags.into(),
+            flags,
             payload: SlotPayload::SgList(&[sge]),
             destination: None,
         });
@@ -57,7 +57,7 @@ pub(crate) trait SendRing {
         self.push(&SendSlot {
             number,
             operation,
-            options: flags.into(),
+            flags,
             payload: SlotPayload::Inline(bytes),
             destination: None,
         });
@@ -144,33 +144,13 @@ pub(crate) struct SendSlot<'a> {
     pub(crate) number: u64,
     /// The operation.
     pub(crate) operation: &'a SendOperation,
-    /// Its options.
-    pub(crate) options: SlotOptions,
+    /// Whether it reports its completion, solicits an event at the peer, and waits for earlier
+    /// reads and atomics.
+    pub(crate) flags: SendFlags,
     /// The memory.
     pub(crate) payload: SlotPayload<'a>,
     /// The receiver, on an unreliable datagram queue pair.
     pub(crate) destination: Option<UdDestination>,
-}
-
-/// The options of a request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SlotOptions {
-    /// Whether it reports its completion.
-    pub(crate) signaled: bool,
-    /// Whether it solicits an event at the peer.
-    pub(crate) solicited: bool,
-    /// Whether it waits for earlier reads and atomics.
-    pub(crate) fence: bool,
-}
-
-impl From<SendFlags> for SlotOptions {
-    fn from(flags: SendFlags) -> Self {
-        Self {
-            signaled: flags.contains(SendFlags::SIGNALED),
-            solicited: flags.contains(SendFlags::SOLICITED),
-            fence: flags.contains(SendFlags::FENCE),
-        }
-    }
 }
 
 /// The memory of a request.

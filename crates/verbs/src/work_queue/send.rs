@@ -20,7 +20,7 @@ use crate::fork_detector::ForkDetector;
 use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
-use crate::provider::{SendRing, SendRings, SendSlot, SlotOptions, SlotPayload};
+use crate::provider::{SendRing, SendRings, SendSlot, SlotPayload};
 use crate::queue_pair::from_query;
 use crate::request::{Destination, SendRequest};
 use crate::request_id::{QueueIndex, RequestId};
@@ -514,13 +514,12 @@ impl SendQueue {
             return;
         };
         let mut entries = Entries::new();
+        let mut flags = request.flags;
+        flags.set(SendFlags::SIGNALED, signaled || self.individually);
         let slot = SendSlot {
             number: self.id(vacancy.number()),
             operation: &request.operation,
-            options: SlotOptions {
-                signaled: signaled || self.individually,
-                ..request.flags.into()
-            },
+            flags,
             payload: match request.inline {
                 None => SlotPayload::SgList(entries.of(&request.sg_list)),
                 Some(bytes) => SlotPayload::Inline(bytes),

@@ -9,7 +9,7 @@ use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge as AbiSge, WrOpcode};
 
 use super::Queue;
 use super::queue::Element;
-use crate::provider::{SendRing, SendSlot, Slot, SlotOptions, SlotPayload};
+use crate::provider::{SendRing, SendSlot, Slot, SlotPayload};
 use crate::request::SendOperation;
 
 /// A slot holds a [`SendWqe`], followed by its scatter/gather entries or inline bytes.
@@ -49,7 +49,7 @@ impl SendRing for Queue<SendWqe> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
     fn push(&mut self, request: &SendSlot<'_>) {
-        let mut flags = flags(request.options);
+        let mut flags = request.flags;
         let dma = match request.payload {
             SlotPayload::SgList(sg_list) => {
                 self.put_sges(sg_list);
@@ -86,15 +86,6 @@ const STATUS: usize = offset_of!(SendWqe, status);
 const IOVA: usize = offset_of!(SendWqe, iova);
 const MASK: usize = offset_of!(SendWqe, mask);
 const DMA: usize = offset_of!(SendWqe, dma);
-
-#[inline]
-fn flags(options: SlotOptions) -> SendFlags {
-    let mut flags = SendFlags::empty();
-    flags.set(SendFlags::SIGNALED, options.signaled);
-    flags.set(SendFlags::SOLICITED, options.solicited);
-    flags.set(SendFlags::FENCE, options.fence);
-    flags
-}
 
 /// Writes where the request goes. Returns the address in the peer's memory, or 0. The driver does
 /// not look at what is left of the target of an earlier request.

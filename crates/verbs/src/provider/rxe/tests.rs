@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::rxe::{AtomicTarget, MapInfo, QueueHeader, RecvWqe, SendWqe, Target};
-use rdmacm_abi::uverbs::{Sge as AbiSge, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{SendFlags, Sge as AbiSge, WcStatus, WorkCompletion};
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::provider::ring_memory::{
     RingMemory, assert_invalid_queue, poll_all, poll_while_closing, push,
 };
-use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
 const HEADER: usize = size_of::<QueueHeader>();
@@ -236,11 +236,7 @@ fn atomics_have_their_operands() {
         ring.push(&SendSlot {
             number: 0,
             operation: &operation,
-            options: SlotOptions {
-                signaled: true,
-                fence: false,
-                ..SlotOptions::default()
-            },
+            flags: SendFlags::SIGNALED,
             payload: SlotPayload::SgList(&[]),
             destination: None,
         });

@@ -6,7 +6,7 @@ use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
 use rdmacm_abi::uverbs::{SendFlags, Sge as AbiSge};
 
 use super::queue::{Queue, limit};
-use crate::provider::{SendRing, SendSlot, SlotOptions, SlotPayload};
+use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
 impl SendRing for Queue<Sqe> {
@@ -61,7 +61,7 @@ impl SendRing for Queue<Sqe> {
         }
         // Reads are answered in order, and siw stops at a read with a fence.
         let is_read = opcode == Opcode::READ;
-        let mut flags = flags(request.options);
+        let mut flags = wqe_flags(request.flags);
         if is_read {
             flags.remove(WqeFlags::READ_FENCE);
         }
@@ -98,15 +98,6 @@ fn wqe_flags(flags: SendFlags) -> WqeFlags {
     wqe.set(WqeFlags::SOLICITED, flags.contains(SendFlags::SOLICITED));
     wqe.set(WqeFlags::READ_FENCE, flags.contains(SendFlags::FENCE));
     wqe
-}
-
-#[inline]
-fn flags(options: SlotOptions) -> WqeFlags {
-    let mut flags = WqeFlags::empty();
-    flags.set(WqeFlags::SIGNALLED, options.signaled);
-    flags.set(WqeFlags::SOLICITED, options.solicited);
-    flags.set(WqeFlags::READ_FENCE, options.fence);
-    flags
 }
 
 /// siw's opcode of an operation; `None` if siw does not support it.

@@ -10,7 +10,9 @@ use rdmacm_abi::AccessFlags;
 use rdmacm_abi::uverbs::siw::{
     self, CqControl, CqQueue, Cqe, CqeFlags, CqeStatus, NotifyFlags, Opcode, Rqe, Sqe, WqeFlags,
 };
-use rdmacm_abi::uverbs::{Header, RegMr, Sge as AbiSge, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{
+    Header, RegMr, SendFlags, Sge as AbiSge, WcOpcode, WcStatus, WorkCompletion,
+};
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
@@ -20,9 +22,7 @@ use crate::operation::Operation;
 use crate::provider::ring_memory::{
     RingMemory, assert_invalid_queue, poll_all, poll_while_closing, push,
 };
-use crate::provider::{
-    CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload,
-};
+use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 8 };
@@ -224,11 +224,7 @@ fn reads_are_posted_without_a_fence() {
         ring.push(&SendSlot {
             number: 0,
             operation: &operation,
-            options: SlotOptions {
-                signaled: true,
-                fence: true,
-                ..SlotOptions::default()
-            },
+            flags: SendFlags::SIGNALED | SendFlags::FENCE,
             payload: SlotPayload::SgList(&[]),
             destination: None,
         });

@@ -9,9 +9,7 @@ use super::{HEADER, QUEUES, large_and_small_slots};
 use crate::opcodes::Opcodes;
 use crate::provider::ring_memory::{RingMemory, remote, sge, slot};
 use crate::provider::rxe::{Queue, Rxe};
-use crate::provider::{
-    Provider, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload, UdDestination,
-};
+use crate::provider::{Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, UdDestination};
 use crate::request::SendOperation;
 
 /// The entry that the driver reads, and the memory.
@@ -100,24 +98,15 @@ fn a_datagram_has_its_destination() {
 fn each_option_is_a_flag() {
     let plain = || slot(&SendOperation::Send, NOTHING);
     let signaled = SendSlot {
-        options: SlotOptions {
-            signaled: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::SIGNALED,
         ..plain()
     };
     let solicited = SendSlot {
-        options: SlotOptions {
-            solicited: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::SOLICITED,
         ..plain()
     };
     let fence = SendSlot {
-        options: SlotOptions {
-            fence: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::FENCE,
         ..plain()
     };
     for (request, flag) in [
@@ -209,7 +198,7 @@ fn a_send_of_one_entry_is_written_as_any_other() {
     for flags in [SendFlags::empty(), ALL_FLAGS] {
         let sges = [sge(0x2000, 5)];
         let (expected, _) = written(&SendSlot {
-            options: flags.into(),
+            flags,
             ..slot(&SendOperation::Send, SlotPayload::SgList(&sges))
         });
         let [(ring_memory, info), _] = large_and_small_slots(size_of::<SendWqe>() + 32);

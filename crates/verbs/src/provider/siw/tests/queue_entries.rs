@@ -13,9 +13,7 @@ use super::{QUEUES, completed, completions, memory};
 use crate::provider::Rxe;
 use crate::provider::ring_memory::{remote, sge, slot};
 use crate::provider::siw::{Queue, Siw};
-use crate::provider::{
-    CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload,
-};
+use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
 /// The entry that the driver reads.
@@ -69,24 +67,15 @@ fn each_operation_has_its_opcode_and_remote_memory() {
 fn each_option_is_a_flag() {
     let plain = || slot(&SendOperation::Send, SlotPayload::SgList(&[]));
     let signaled = SendSlot {
-        options: SlotOptions {
-            signaled: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::SIGNALED,
         ..plain()
     };
     let solicited = SendSlot {
-        options: SlotOptions {
-            solicited: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::SOLICITED,
         ..plain()
     };
     let fence = SendSlot {
-        options: SlotOptions {
-            fence: true,
-            ..SlotOptions::default()
-        },
+        flags: SendFlags::FENCE,
         ..plain()
     };
     for (request, flag) in [
@@ -263,7 +252,7 @@ fn a_request_of_one_entry_is_written_as_any_other() {
         for flags in [SendFlags::empty(), all] {
             let sges = [sge(0x2000, length)];
             let mut expected = written(&SendSlot {
-                options: flags.into(),
+                flags,
                 ..slot(&SendOperation::Send, SlotPayload::SgList(&sges))
             });
             let ring_memory = memory();
