@@ -16,7 +16,8 @@ use tokio::sync::watch;
 const TOGETHER: Duration = Duration::from_millis(300);
 
 /// Whether a signal asked this process to end. The first signal ends it in order, and one that does not
-/// come [together](TOGETHER) with it at once, with the signal's default action.
+/// come [together](TOGETHER) with it at once, with the signal's default action. Once this and all its
+/// clones are dropped, the first one does, too: nothing is left to end in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 
@@ -61,7 +62,7 @@ impl Interrupt {
     /// Waits for a signal.
     pub(crate) async fn wait(&self) {
         let mut interrupted = self.0.clone();
-        // The sender lives as long as the process.
+        // The sender lives as long as this.
         let _ = interrupted.wait_for(|interrupted| *interrupted).await;
     }
 }
@@ -73,7 +74,7 @@ fn signal_file(signals: &SigSet) -> nix::Result<SignalFd> {
 }
 
 /// Waits for the first of these signals, and for those that arrive [together](TOGETHER) with it, and
-/// unblocks them for this thread.
+/// unblocks them for this thread. If nobody is left to learn of it, that ends the process.
 fn await_signal(
     signals: &SigSet,
     file: &SignalFd,
@@ -85,9 +86,10 @@ fn await_signal(
             return Err(errno);
         }
     }
-    sender.send_replace(true);
-    thread::sleep(TOGETHER);
-    while let Ok(Some(_)) = file.read_signal() {}
+    if sender.send(true).is_ok() {
+        thread::sleep(TOGETHER);
+        while let Ok(Some(_)) = file.read_signal() {}
+    }
     signals.thread_unblock()
 }
 
@@ -177,6 +179,24 @@ mod tests {
         assert!(*interrupted.borrow());
         let mask = SigSet::thread_get_mask().unwrap();
         assert!(signals.iter().all(|signal| !mask.contains(signal)));
+    }
+
+    /// It may be writing to a pipe that nobody reads.
+    #[test]
+    fn the_first_signal_ends_a_process_whose_work_is_done() {
+        if is_child() {
+            drop(Interrupt::watch().unwrap());
+            kill(Pid::this(), Signal::SIGTERM).unwrap();
+            loop {
+                thread::park();
+            }
+        }
+        let ended = in_child("", "the_first_signal_ends_a_process_whose_work_is_done");
+        assert_eq!(
+            ended.status.signal(),
+            Some(Signal::SIGTERM as i32),
+            "{ended:?}"
+        );
     }
 
     fn is_child() -> bool {

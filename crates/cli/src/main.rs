@@ -59,7 +59,7 @@ fn run() -> u8 {
         Task::Cat(args) => cat::run(&args),
     };
     if let Some(error_text) = &outcome.error_text {
-        terminal::print_notice(error_text);
+        terminal::print_error(error_text);
     }
     exit_code(outcome.success, &print(&outcome.output))
 }
@@ -69,7 +69,7 @@ fn exit_code(success: bool, printed: &io::Result<()>) -> u8 {
     match printed {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => terminal::print_notice(&format!("standard output: {error}")),
+        Err(error) => terminal::print_error(&format!("standard output: {error}")),
         Ok(()) => {}
     }
     u8::from(printed.is_err() || !success)

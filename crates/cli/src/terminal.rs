@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Prints a result to standard output at once. Other tasks run while nobody reads it.
 ///
@@ -19,10 +22,29 @@ pub(crate) async fn print_result(result: &impl Display) -> io::Result<()> {
     tokio::task::spawn_blocking(print).await?
 }
 
-/// Prints a notice or an error to standard error, in one write. The output and the exit code are
-/// the result, also if nobody reads this.
+/// Prints the error with which the process ends to standard error, in one write. The output and the
+/// exit code are the result, also if nobody reads this.
+pub(crate) fn print_error(error: &str) {
+    let _ = io::stderr().write_all(line(error).as_bytes());
+}
+
+/// Prints a notice to standard error while a task runs. Drops it if nobody reads what was printed
+/// before: a write would keep the task waiting.
 pub(crate) fn print_notice(notice: &str) {
-    let _ = io::stderr().write_all(format!("rdmacm: {notice}\n").as_bytes());
+    let mut stderr = io::stderr().lock();
+    if is_writable(&stderr) {
+        let _ = stderr.write_all(line(notice).as_bytes());
+    }
+}
+
+fn line(text: &str) -> String {
+    format!("rdmacm: {text}\n")
+}
+
+/// Whether a short write returns at once. A pipe has room for `PIPE_BUF` bytes then.
+fn is_writable(file: &impl AsFd) -> bool {
+    let mut file = [PollFd::new(file.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut file, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// A line that is overwritten as the task goes on, if standard error is a terminal.
@@ -48,8 +70,11 @@ impl Progress {
         let is_due = self.shown.is_none_or(|shown| shown.elapsed() >= INTERVAL);
         if self.on_terminal && is_due {
             self.shown = Some(Instant::now());
-            // Overwrites the previous line and clears the rest of it.
-            let _ = write!(io::stderr(), "\r{}\x1b[K", line());
+            let mut stderr = io::stderr().lock();
+            if is_writable(&stderr) {
+                // Overwrites the previous line and clears the rest of it.
+                let _ = write!(stderr, "\r{}\x1b[K", line());
+            }
         }
     }
 }
@@ -59,5 +84,27 @@ impl Drop for Progress {
         if self.shown.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use nix::fcntl::OFlag;
+    use nix::unistd::pipe2;
+
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_is_not_writable() {
+        let (reader, writer) = pipe2(OFlag::O_NONBLOCK).unwrap();
+        let mut writer = File::from(writer);
+        assert!(is_writable(&writer));
+        while writer.write(&[0]).is_ok() {}
+        assert!(!is_writable(&writer));
+        // Nobody can read it any more: a write fails at once.
+        drop(reader);
+        assert!(is_writable(&writer));
     }
 }
