@@ -283,6 +283,7 @@ fn a_depth_is_of_bandwidth() {
 fn only_a_persistent_server_has_a_limit_of_clients() {
     for task in ["ping", "perf"] {
         is_bad_usage(&[task, "--listen", "--max-clients", "4"], "--persistent");
+        is_bad_usage(&[task, "host", "--max-clients", "4"], "cannot be used with");
         let arguments = ["--listen", "--persistent", "--max-clients", "0"];
         is_bad_usage(&[&[task], &arguments[..]].concat(), "--max-clients");
     }

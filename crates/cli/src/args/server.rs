@@ -11,7 +11,8 @@ pub(crate) struct ServerArgs {
     /// Serve at most N clients at once, and reject the others; each client uses
     /// registered memory.
     #[arg(long, value_name = "N", default_value_t = 16, requires = "persistent")]
-    #[arg(value_parser = value_parser!(u32).range(1..))]
+    // The requirement is waived where `--persistent` is not allowed.
+    #[arg(conflicts_with = "node", value_parser = value_parser!(u32).range(1..))]
     max_clients: u32,
 }
 

@@ -104,7 +104,7 @@ async fn ping(
             return Ok(End::Interrupted);
         }
         let taken = pinger.ping(number).await?;
-        report.came_back(taken);
+        report.came_back(pinger.began.into_std(), taken);
         progress.show(|| format!("ping {number}: {}", time(taken.as_nanos())));
     }
     Ok(End::Complete)

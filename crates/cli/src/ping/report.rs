@@ -16,7 +16,8 @@ use crate::until_closed::WorkError;
 pub(super) struct ClientReport {
     document: ClientDocument,
     latencies: Latencies,
-    began: Instant,
+    /// When the first ping began, and the last one had come back.
+    period: Option<(Instant, Instant)>,
     count: Option<u32>,
 }
 
@@ -56,7 +57,7 @@ impl ClientReport {
                 latency_ns: None,
             },
             latencies: Latencies::new(),
-            began: Instant::now(),
+            period: None,
             count: args.count,
         }
     }
@@ -71,17 +72,20 @@ impl ClientReport {
 
     pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
         self.document.path = ConnectionPath::of_connection(connection);
-        self.began = Instant::now();
     }
 
-    pub(super) fn came_back(&mut self, taken: Duration) {
+    pub(super) fn came_back(&mut self, began: Instant, taken: Duration) {
         self.document.pings += 1;
+        let (first, _) = self.period.unwrap_or((began, began));
+        self.period = Some((first, began + taken));
         self.latencies.add(taken);
     }
 
     /// No more pings.
     pub(super) fn over(&mut self, done: Result<(), WorkError>) {
-        let elapsed = self.began.elapsed().as_nanos();
+        let elapsed = self
+            .period
+            .map_or(0, |(first, last)| (last - first).as_nanos());
         let document = &mut self.document;
         document.elapsed_ns = u64::try_from(elapsed).unwrap_or(u64::MAX);
         let pings = document.pings;

@@ -151,9 +151,10 @@ impl<'a> Pinged<'a> {
 
     /// A buffer of at least `size` bytes.
     fn buffer(&mut self, size: usize) -> Result<Buffer, Failure> {
-        match self.buffer.take() {
-            Some(buffer) if buffer.len() >= size => Ok(buffer),
-            _ => Ok(self.exchange.endpoint().domain().allocate(size)?),
+        // A smaller one is freed first.
+        match self.buffer.take().filter(|buffer| buffer.len() >= size) {
+            Some(buffer) => Ok(buffer),
+            None => Ok(self.exchange.endpoint().domain().allocate(size)?),
         }
     }
 }
