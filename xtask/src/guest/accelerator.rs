@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rdmacm_init::Plan;
-use serde::{Deserialize, Serialize};
 
 use crate::guest::qemu::{self, Boot};
 use crate::guest::run;
@@ -16,12 +15,13 @@ use crate::kernel::{Cache, Kernel};
 use crate::process;
 
 const KVM: &str = "/dev/kvm";
-const RECORD: &str = "accelerator.json";
+/// The host on which a guest has booted with KVM.
+const RECORD: &str = "kvm-works-on";
 /// With KVM, a guest boots in one or two seconds.
 const PROBE: Duration = Duration::from_secs(15);
 
 /// KVM or emulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accelerator {
     /// The host's own processor.
     Kvm,
@@ -29,16 +29,9 @@ pub(crate) enum Accelerator {
     Tcg,
 }
 
-/// A probe's result, and the host for which it is valid.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    accelerator: Accelerator,
-    host: String,
-}
-
 impl Accelerator {
-    /// Chooses KVM if a guest boots with it: the device node alone does not show that. The result
-    /// is cached.
+    /// Chooses KVM if a guest boots with it: the device node alone does not show that. A success is
+    /// recorded; a failure may have another reason.
     pub(crate) fn choose(cache: &Cache, kernel: &Kernel, init: &Path) -> anyhow::Result<Self> {
         if fs::File::options()
             .read(true)
@@ -50,26 +43,14 @@ impl Accelerator {
         }
         let host = host()?;
         let path = cache.path(RECORD);
-        let cached = fs::read(&path)
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
-        if let Some(Record {
-            accelerator,
-            host: cached,
-        }) = cached
-        {
-            if cached == host {
-                return Ok(accelerator);
-            }
+        if fs::read_to_string(&path).is_ok_and(|recorded| recorded == host) {
+            return Ok(Self::Kvm);
         }
         eprintln!("probing {KVM} ...");
         let accelerator = Self::probe(kernel, init);
-        // A custom kernel may have failed for another reason.
-        if kernel.is_custom() {
-            return Ok(accelerator);
+        if accelerator == Self::Kvm {
+            fs::write(&path, host).with_context(|| format!("write {}", path.display()))?;
         }
-        let record = serde_json::to_vec(&Record { accelerator, host }).context("a record")?;
-        fs::write(&path, record).with_context(|| format!("write {}", path.display()))?;
         Ok(accelerator)
     }
 
@@ -133,7 +114,7 @@ impl fmt::Display for Accelerator {
     }
 }
 
-/// What a probe's result depends on: QEMU and the host's kernel.
+/// What the result of a probe depends on: QEMU and the host's kernel.
 fn host() -> anyhow::Result<String> {
     let qemu = process::output(Command::new(qemu::PROGRAM).arg("--version"))?;
     let kernel = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
