@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_abi::{Ece, PortSpace, QpType};
 
+use crate::address::{CmAddr, Family};
 use crate::channel_state::{ChannelState, LocalEvent};
 use crate::error::{Error, Result};
 use crate::id_handle::IdHandle;
@@ -53,7 +54,7 @@ pub(crate) struct IdState {
     answering: Answering,
     listens: AtomicBool,
     has_given_path: AtomicBool,
-    resolves_native: AtomicBool,
+    may_be_native: AtomicBool,
     cache: QueryCache,
     request: Option<RequestParams>,
     rare: OnceLock<Box<RareState>>,
@@ -108,7 +109,7 @@ impl IdState {
             answering: Answering::default(),
             listens: AtomicBool::new(false),
             has_given_path: AtomicBool::new(false),
-            resolves_native: AtomicBool::new(false),
+            may_be_native: AtomicBool::new(false),
             cache: QueryCache::default(),
             request,
             rare: OnceLock::new(),
@@ -179,14 +180,16 @@ impl IdState {
         self.has_given_path.store(true, Ordering::Release);
     }
 
-    /// Its destination is an InfiniBand address, or not.
-    pub(crate) fn set_resolves_native(&self, native: bool) {
-        self.resolves_native.store(native, Ordering::Release);
+    /// The caller is about to bind it to this address, or to resolve it.
+    pub(crate) fn note_address(&self, address: &CmAddr) {
+        if address.family() == Family::Ib {
+            self.may_be_native.store(true, Ordering::Release);
+        }
     }
 
-    /// Whether its destination is an InfiniBand address.
-    pub(crate) fn resolves_native(&self) -> bool {
-        self.resolves_native.load(Ordering::Acquire)
+    /// Whether its addresses may be InfiniBand addresses.
+    pub(crate) fn may_be_native(&self) -> bool {
+        self.may_be_native.load(Ordering::Acquire)
     }
 
     /// Whether the path records may be the caller's.

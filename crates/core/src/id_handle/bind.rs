@@ -33,6 +33,7 @@ impl IdHandle {
         let address = address.into();
         let operation = Operation::Bind(address);
         let id = self.enter()?;
+        id.note_address(&address);
         id.invalidating(|| {
             id.with_address_abi_for(
                 &address,

@@ -20,8 +20,9 @@ impl IdHandle {
     /// On InfiniBand and RoCE the peer's answer is a [`ConnectResponse`] event. The
     /// caller then moves the queue pair to RTR and RTS and completes the handshake with
     /// [`establish`](Self::establish). On iWARP, and for datagram services, the answer is
-    /// an [`Established`] event. [`Rejected`], [`Unreachable`] and, on iWARP,
-    /// [`ConnectError`] are failures, after which the id cannot connect again. If an
+    /// an [`Established`] event. [`Rejected`], [`Unreachable`], on iWARP [`ConnectError`], and
+    /// [`AddrError`] if a datagram service has no queue key or another one than the id, are failures,
+    /// after which the id cannot connect again. If an
     /// InfiniBand or RoCE peer does not answer, the kernel gives up after more than a
     /// minute (on RoCE 74 to 80 s, on Linux 6.1 98 s or more), for a service after 65 s or
     /// more. Destroying the id ends the attempt at once.
@@ -45,6 +46,7 @@ impl IdHandle {
     /// after which the id may try again. siw connects TCP from the id's own port: `EADDRINUSE`,
     /// and in rare cases `EADDRNOTAVAIL`, if TCP already uses it; use a new id with another port.
     ///
+    /// [`AddrError`]: crate::EventKind::AddrError
     /// [`ConnectResponse`]: crate::EventKind::ConnectResponse
     /// [`Established`]: crate::EventKind::Established
     /// [`Rejected`]: crate::EventKind::Rejected
@@ -57,8 +59,9 @@ impl IdHandle {
         let wire = param.for_connect(operation)?;
         self.check_private_data(CmMessage::Request, param.data())?;
         let id = self.enter()?;
+        let begins_with_zero = param.data().first().is_none_or(|&first| first == 0);
         // `cma_format_hdr` writes its version there, also where no IP addresses follow it.
-        if id.resolves_native() && param.data().first().is_some_and(|&first| first != 0) {
+        if !begins_with_zero && id.may_be_native() && self.is_native()? {
             let reason =
                 "the kernel overwrites the first byte of a request between InfiniBand addresses";
             return Err(Error::invalid(operation, reason));
@@ -230,10 +233,14 @@ impl IdHandle {
         message.check(self.qp_type(), data, || self.message_format(message))
     }
 
-    fn message_format(&self, message: CmMessage) -> Result<MessageFormat> {
+    /// Whether its source is an InfiniBand address.
+    fn is_native(&self) -> Result<bool> {
         let source = self.local_addr()?;
-        let is_native = source.is_some_and(|source| source.family() == Family::Ib);
-        if is_native && message == CmMessage::Request {
+        Ok(source.is_some_and(|source| source.family() == Family::Ib))
+    }
+
+    fn message_format(&self, message: CmMessage) -> Result<MessageFormat> {
+        if message == CmMessage::Request && self.is_native()? {
             return Ok(MessageFormat::IbByGid);
         }
         let device = self.rdma_device()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rdmacm_abi::{NoResponse, ResolveAddr, ResolveIp, ResolveRoute};
 
 use super::{IdHandle, ip_slot};
-use crate::address::{CmAddr, Family, to_storage};
+use crate::address::{CmAddr, to_storage};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::ucma::Attachment;
@@ -48,7 +48,7 @@ impl IdHandle {
             return Err(Error::invalid(operation(), reason));
         }
         let id = self.enter()?;
-        id.set_resolves_native(destination.family() == Family::Ib);
+        id.note_address(&destination);
         id.invalidating(|| {
             id.with_address_abi_for(
                 &destination,

@@ -1,16 +1,17 @@
 //! How much private data a message carries, by transport and addresses.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use rdmacm_abi::{QueryAddrResponse, SockaddrIb, SockaddrStorage};
 use rdmacm_core::{
-    CmId, CommandNumber, ConnParam, DeviceId, Error, Gid, Guid, IbAddr, PortSpace, RdmaDevice,
-    Transport,
+    CmAddr, CmId, CommandNumber, ConnParam, DeviceId, Error, Gid, Guid, IbAddr, PortSpace,
+    RdmaDevice, Transport,
 };
 use zerocopy::FromZeros;
 
-use crate::Fixture;
 use crate::script::Sent;
+use crate::{Fixture, errno};
 
 const ID: DeviceId = DeviceId {
     index: Some(5),
@@ -71,22 +72,47 @@ fn each_transport_has_its_limits() {
 /// The kernel overwrites it.
 #[test]
 fn a_native_request_begins_with_a_zero() {
+    // An id that is bound goes to the destination of a service, without an address to resolve.
+    let ways: [fn(&CmId) -> Result<(), Error>; 2] = [
+        |id| id.resolve_addr(None, NATIVE, SECOND),
+        |id| id.bind(NATIVE),
+    ];
     for port_space in [PortSpace::TCP, PortSpace::UDP] {
-        let fixture = Fixture::new();
-        let id = fixture.id(port_space);
-        id.resolve_addr(None, IbAddr::new(Gid([7; 16])), Duration::from_secs(1))
-            .unwrap();
-        let data = |data| ConnParam::new().private_data(data).unwrap();
-        let error = id.connect(data(b"hello")).unwrap_err();
-        assert!(error.to_string().contains("overwrites the first byte"));
-        let is_connect = |sent: Sent| sent.number == CommandNumber::CONNECT;
-        assert!(!fixture.ucma.take().into_iter().any(is_connect));
-        let behind = data(b"hello").private_data_behind(&[0]).unwrap();
-        id.connect(behind).unwrap();
+        for way in ways {
+            let (fixture, id) = attached(Transport::InfiniBand, port_space, true);
+            way(&id).unwrap();
+            // One that is refused changes nothing.
+            fixture
+                .ucma
+                .refuse(CommandNumber::RESOLVE_ADDR, libc::EINVAL);
+            errno(id.resolve_addr(None, IP, SECOND), libc::EINVAL);
+            let error = id.connect(data(b"hello")).unwrap_err();
+            assert!(error.to_string().contains("overwrites the first byte"));
+            let is_connect = |sent: Sent| sent.number == CommandNumber::CONNECT;
+            assert!(!fixture.ucma.take().into_iter().any(is_connect));
+            let behind = data(b"hello").private_data_behind(&[0]).unwrap();
+            id.connect(behind).unwrap();
+        }
     }
-    let (_fixture, id) = attached(Transport::RoCE, PortSpace::TCP, false);
-    id.connect(ConnParam::new().private_data(b"hello").unwrap())
-        .unwrap();
+}
+
+#[test]
+fn a_request_between_ip_addresses_begins_with_any_byte() {
+    let (fixture, id) = attached(Transport::RoCE, PortSpace::TCP, false);
+    id.resolve_addr(None, IP, SECOND).unwrap();
+    fixture
+        .ucma
+        .refuse(CommandNumber::RESOLVE_ADDR, libc::EINVAL);
+    errno(id.resolve_addr(None, NATIVE, SECOND), libc::EINVAL);
+    id.connect(data(b"hello")).unwrap();
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const NATIVE: CmAddr = CmAddr::Ib(IbAddr::new(Gid([7; 16])));
+const IP: CmAddr = CmAddr::V4(SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 7));
+
+fn data(data: &[u8]) -> ConnParam {
+    ConnParam::new().private_data(data).unwrap()
 }
 
 #[test]
