@@ -182,10 +182,7 @@ fn parameters(answer: &EventResponse) -> Option<Box<EventParam>> {
     // Nothing comes from a peer, so the kernel has none.
     let has_none = matches!(
         answer.event,
-        EventNumber::ADDR_RESOLVED
-            | EventNumber::ADDR_ERROR
-            | EventNumber::ROUTE_RESOLVED
-            | EventNumber::ROUTE_ERROR
+        EventNumber::ADDR_RESOLVED | EventNumber::ROUTE_RESOLVED | EventNumber::ROUTE_ERROR
     );
     if has_none {
         None

@@ -14,7 +14,8 @@ pub enum EventKind {
     /// The address is resolved: the id has a source and a device.
     #[doc(alias = "RDMA_CM_EVENT_ADDR_RESOLVED")]
     AddrResolved,
-    /// The address could not be resolved; the id may try again.
+    /// The address could not be resolved; the id may try again. Of a datagram id that connects: the
+    /// service has replied with no queue key, or with another one than the id's.
     #[doc(alias = "RDMA_CM_EVENT_ADDR_ERROR")]
     AddrError,
     /// The route is resolved: the id may connect.

@@ -203,12 +203,16 @@ fn finish_resolution(id: &IdState, answer: &EventResponse) {
 }
 
 /// Whether after this event an id needs no answer of its peer any more.
+///
+/// A peer that is unreachable may still answer: the kernel also says so when the link-layer address of
+/// the neighbour changes (`cma_netevent_work_handler`), and goes on waiting.
 fn is_answer(event: EventNumber) -> bool {
     matches!(
         event,
-        EventNumber::CONNECT_RESPONSE
+        // A datagram service has answered with another queue key than the id's.
+        EventNumber::ADDR_ERROR
+            | EventNumber::CONNECT_RESPONSE
             | EventNumber::CONNECT_ERROR
-            | EventNumber::UNREACHABLE
             | EventNumber::REJECTED
             | EventNumber::ESTABLISHED
             | EventNumber::DISCONNECTED

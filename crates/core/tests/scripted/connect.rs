@@ -178,7 +178,9 @@ fn only_answers_of_the_peer_end_the_wait_for_one() {
     for (number, answers) in [
         (EventNumber::CONNECT_RESPONSE, true),
         (EventNumber::CONNECT_ERROR, true),
-        (EventNumber::UNREACHABLE, true),
+        (EventNumber::ADDR_ERROR, true),
+        // Of a neighbour whose link-layer address has changed, whose answer may still come.
+        (EventNumber::UNREACHABLE, false),
         (EventNumber::REJECTED, true),
         (EventNumber::ESTABLISHED, true),
         (EventNumber::DISCONNECTED, true),
@@ -191,6 +193,23 @@ fn only_answers_of_the_peer_end_the_wait_for_one() {
         let _event = fixture.event(number, 0);
         assert_eq!(id.reject(b"").is_ok(), answers, "{number:?}");
     }
+}
+
+/// `cma_sidr_rep_handler`, if the service's queue key is not the id's.
+#[test]
+fn a_service_with_another_queue_key_has_answered() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::UDP);
+    id.connect(ConnParam::new()).unwrap();
+    let mut event = fixture.ucma.event(EventNumber::ADDR_ERROR, -libc::EINVAL);
+    let mut reply = UdWire::new_zeroed();
+    reply.private_data_len = 5;
+    reply.private_data[..5].copy_from_slice(b"hello");
+    event.param = EventParam::from_ud(&reply);
+    fixture.ucma.report(&event);
+    let event = fixture.channel.try_next_event().unwrap().unwrap();
+    assert_eq!(event.private_data(), b"hello");
+    id.reject(b"").unwrap();
 }
 
 #[test]
