@@ -91,8 +91,10 @@ impl ConnectAttempts<'_> {
         let mut last_error = None;
         loop {
             let looked_up = self.look_up(&whole, &mut targets).await;
-            if let Some(error) = last_error.filter(|_| whole.has_passed()) {
-                return Err(error);
+            if whole.has_passed() {
+                if let Some(error) = last_error {
+                    return Err(error);
+                }
             }
             let outcome = match looked_up {
                 Err(error) => Err(error),
@@ -110,7 +112,15 @@ impl ConnectAttempts<'_> {
             };
             let error = match outcome {
                 Ok(found) => return Ok(found),
-                Err(error) => error.after(attempts + other_ports + 1, whole.elapsed()),
+                Err(error) => {
+                    let is_cut_short = whole.has_passed() && is_out_of_time(&error);
+                    let known = last_error.take().filter(|known: &Error| {
+                        // That there was no time is no reason, unless this attempt came further.
+                        is_cut_short && known.stage() >= error.stage()
+                    });
+                    let error = known.unwrap_or(error);
+                    error.after(attempts + other_ports + 1, whole.elapsed())
+                }
             };
             if other_ports < OTHER_PORTS && self.needs_another_port(&error, &targets) {
                 other_ports += 1;
@@ -213,6 +223,10 @@ impl ConnectAttempts<'_> {
         let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
         Ok(found.into_iter().map(ConnectTarget::from).collect())
     }
+}
+
+fn is_out_of_time(error: &Error) -> bool {
+    matches!(error.cause(), Cause::Deadline | Cause::TooManyHandshakes(_))
 }
 
 /// The targets for this type of queue pair.

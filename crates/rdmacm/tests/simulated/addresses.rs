@@ -238,6 +238,24 @@ fn retries_end_at_the_deadline() {
     }
 }
 
+/// The last retry begins before the deadline, and ends without an answer.
+#[test]
+fn an_attempt_that_the_deadline_cuts_short_does_not_hide_the_reason() {
+    let hosts = Hosts::roce();
+    hosts.fabric.set_delay(Duration::from_millis(200));
+    let client = node(&hosts.client);
+    let pause = Duration::from_millis(100);
+    let policy = RetryPolicy::until_deadline()
+        .initial_backoff(pause)
+        .max_backoff(pause);
+    let connector = hosts.connector(&client).retry(policy);
+    for deadline in [1000, 1100, 1200, 1300] {
+        let connector = connector.clone().deadline(Duration::from_millis(deadline));
+        let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+        assert!(error.is_rejected() && error.attempts() > 1, "{error}");
+    }
+}
+
 #[test]
 fn a_retry_connects() {
     for hosts in Hosts::each() {
