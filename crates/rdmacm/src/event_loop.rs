@@ -372,6 +372,15 @@ impl EventLoop {
     }
 }
 
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if self.is_in_child() {
+            // The runtime's descriptors are the parent's, too: what is deregistered here would be there.
+            std::mem::forget(self.runtime.take());
+        }
+    }
+}
+
 impl fmt::Debug for EventLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventLoop")

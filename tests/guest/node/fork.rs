@@ -25,6 +25,10 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("a_child_drops_a_stream", a_child_drops_a_stream),
     ("a_child_drops_datagrams", a_child_drops_datagrams),
     ("a_child_waits_on_its_own", a_child_waits_on_its_own),
+    (
+        "a_child_drops_a_node_of_a_runtime",
+        a_child_drops_a_node_of_a_runtime,
+    ),
 ];
 
 #[case]
@@ -38,6 +42,11 @@ fn a_child_leaves_the_streams_of_its_parent_alone(site: &Site) {
     if site.soft == Soft::Rxe {
         child::run_at("a_child_drops_datagrams", site);
     }
+}
+
+#[case]
+fn a_child_leaves_the_runtime_of_its_parent_alone(site: &Site) {
+    child::run_at("a_child_drops_a_node_of_a_runtime", site);
 }
 
 #[case]
@@ -124,6 +133,33 @@ fn sleeps_beside_a_child() {
         taken
     });
     assert!(taken.iter().any(|taken| *taken < SECOND / 2), "{taken:?}");
+}
+
+/// What the parent's runtime watches belongs to both.
+fn a_child_drops_a_node_of_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let node = rdmacm::tokio::Node::open().unwrap();
+        let listener = rdmacm::tokio::Listener::options().with_node(&node);
+        let listener = listener.bind(site().v4(0)).unwrap();
+        let address = listener.local_addr();
+        let mut inherited = Some((node, listener));
+        let child = in_child(|| drop(inherited.take()));
+        assert!(ends(child));
+        let (_node, listener) = inherited.unwrap();
+        let connecting = std::thread::spawn(move || {
+            let connector = Connector::new(address).deadline(PATIENCE);
+            connector.connect().unwrap_err()
+        });
+        listener
+            .accept(PATIENCE)
+            .await
+            .unwrap()
+            .reject(b"no")
+            .unwrap();
+        assert!(connecting.join().unwrap().is_rejected());
+    });
 }
 
 fn a_child_drops_a_stream() {
