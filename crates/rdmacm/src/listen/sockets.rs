@@ -36,7 +36,7 @@ struct State {
     /// The ids, by position, that the kernel must not be asked to destroy.
     unsafe_ids: BTreeSet<usize>,
     /// The only socket of a listener on one device has been closed.
-    closed: Option<ListenSocket>,
+    closed: Option<ClosedSocket>,
     /// Whether a device is still there: its removal closes its sockets too.
     is_present: fn(&RdmaDevice) -> bool,
 }
@@ -48,6 +48,13 @@ struct ListenSocket {
     address: CmAddr,
     device: RdmaDevice,
     probe: SocketProbe,
+}
+
+/// One that siw has closed.
+#[derive(Clone, Debug)]
+struct ClosedSocket {
+    address: CmAddr,
+    device: String,
 }
 
 impl ListenSockets {
@@ -93,15 +100,13 @@ impl ListenSockets {
             let Some(closed) = state.take_closed() else {
                 return Ok(());
             };
-            if closed.address.is_unspecified() {
-                return Err(closed.cause());
-            }
-            state.closed = Some(closed);
+            let is_wildcard = closed.address.is_unspecified();
+            let cause = closed.cause();
+            state.closed = Some(closed).filter(|_| !is_wildcard);
+            return Err(cause);
         }
-        state
-            .closed
-            .as_ref()
-            .map_or(Ok(()), |closed| Err(closed.cause()))
+        let closed = state.closed.as_ref();
+        closed.map_or(Ok(()), |closed| Err(closed.cause()))
     }
 
     /// Checks once more: the positions of the ids that must not be destroyed.
@@ -118,23 +123,27 @@ impl ListenSockets {
 
 impl State {
     /// A socket that siw has closed, which is not checked again.
-    fn take_closed(&mut self) -> Option<ListenSocket> {
+    fn take_closed(&mut self) -> Option<ClosedSocket> {
         while let Some(found) = self.open.iter().position(|one| one.probe.bind()) {
             let socket = self.open.swap_remove(found);
             if (self.is_present)(&socket.device) {
                 self.unsafe_ids.insert(socket.id);
-                return Some(socket);
+                // The probe, which has the address now, is dropped.
+                return Some(ClosedSocket {
+                    address: socket.address,
+                    device: socket.device.name,
+                });
             }
         }
         None
     }
 }
 
-impl ListenSocket {
+impl ClosedSocket {
     fn cause(&self) -> Cause {
         Cause::ListenerSocketClosed {
             address: self.address,
-            device: self.device.name.clone(),
+            device: self.device.clone(),
         }
     }
 }
