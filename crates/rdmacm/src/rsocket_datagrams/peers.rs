@@ -40,8 +40,9 @@ pub(super) enum SendTarget<A = AddressHandle> {
 #[derive(Debug)]
 pub(super) struct Peers<A = AddressHandle> {
     sent_to: Newest<SocketAddr, Peer<A>, MAX_PEERS>,
-    /// The numbers of others.
-    numbers: Newest<SocketAddr, u32, MAX_PEERS>,
+    /// The numbers of others, and when they came by the system's clock: whoever receives them need
+    /// not know another one.
+    numbers: Newest<SocketAddr, (u32, Instant), MAX_PEERS>,
     resolutions: usize,
 }
 
@@ -79,12 +80,15 @@ impl<A: Clone> Peers<A> {
     /// Adds a peer that is sent to next, unless it is there. Returns the address handle of the
     /// one that it replaces, to be dropped without a lock.
     #[must_use]
-    pub(super) fn add(&mut self, to: &SocketAddr) -> Option<A> {
+    pub(super) fn add(&mut self, to: &SocketAddr, now: impl Fn() -> Instant) -> Option<A> {
         if self.sent_to.get(to).is_some() {
             return None;
         }
+        // An old one may be that of a program that has ended since.
+        let numbers = self.numbers.get(to);
+        let number = numbers.filter(|(_, since)| now() < *since + CONFIRM_AFTER);
         let peer = Peer {
-            qp_number: self.numbers.get(to).copied(),
+            qp_number: number.map(|(number, _)| *number),
             path: Path::Unknown,
             is_asked: false,
             must_reply: false,
@@ -139,7 +143,12 @@ impl<A: Clone> Peers<A> {
 
     /// A peer has sent its number with a datagram. If another one is known, the peer is asked:
     /// the datagram may be of somebody else.
-    pub(super) fn received_request(&mut self, from: SocketAddr, qp_number: u32) {
+    pub(super) fn received_request(
+        &mut self,
+        from: SocketAddr,
+        qp_number: u32,
+        now: impl FnOnce() -> Instant,
+    ) {
         match self.sent_to.get_mut(&from) {
             Some(peer) => match peer.qp_number {
                 None if !peer.must_reply => peer.qp_number = Some(qp_number),
@@ -149,7 +158,7 @@ impl<A: Clone> Peers<A> {
                 }
                 None | Some(_) => {}
             },
-            None => drop(self.numbers.insert(from, qp_number)),
+            None => drop(self.numbers.insert(from, (qp_number, now()))),
         }
     }
 
@@ -196,8 +205,12 @@ mod tests {
 
     impl Peers<()> {
         fn target(&mut self, to: &SocketAddr, now: Instant) -> SendTarget<()> {
-            assert_eq!(self.add(to), None);
+            assert_eq!(self.add(to, || now), None);
             self.target_for(to, now)
+        }
+
+        fn has_sent(&mut self, from: SocketAddr, qp_number: u32, now: Instant) {
+            self.received_request(from, qp_number, || now);
         }
     }
 
@@ -242,20 +255,31 @@ mod tests {
     #[test]
     fn a_peer_that_has_sent_its_number_need_not_reply() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         resolved(&mut peers, now);
         assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }
 
     #[test]
+    fn a_number_that_was_sent_long_ago_is_asked_for() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        peers.has_sent(peer(), 17, now);
+        let later = now + CONFIRM_AFTER;
+        resolved(&mut peers, later);
+        assert_eq!(peers.target(&peer(), later), SendTarget::Udp);
+        peers.received_reply(&peer(), 23);
+        assert_eq!(peers.target(&peer(), later), queue_pair(23));
+    }
+
+    #[test]
     fn another_number_is_asked_for() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         resolved(&mut peers, now);
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         assert_eq!(peers.target(&peer(), now), queue_pair(17));
         for _ in 0..2 {
-            peers.received_request(peer(), 18);
+            peers.has_sent(peer(), 18, now);
             assert_eq!(peers.target(&peer(), now), SendTarget::Udp);
         }
         peers.received_reply(&peer(), 19);
@@ -276,7 +300,7 @@ mod tests {
     #[test]
     fn a_number_is_confirmed_now_and_then() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         resolved(&mut peers, now);
         assert_eq!(peers.target(&peer(), now), queue_pair(17));
         let later = now + CONFIRM_AFTER;
@@ -293,7 +317,7 @@ mod tests {
     #[test]
     fn a_path_that_was_not_found_is_resolved_later() {
         let (mut peers, now) = (Peers::<()>::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         assert_eq!(
             peers.target(&peer(), now),
             SendTarget::UdpWhileResolving(None)
@@ -310,7 +334,7 @@ mod tests {
     #[test]
     fn a_path_is_resolved_again_after_a_while() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         resolved(&mut peers, now);
         let later = now + KNOWN_FOR;
         let target = peers.target(&peer(), later);
@@ -338,10 +362,10 @@ mod tests {
     #[test]
     fn hosts_that_send_their_numbers_displace_no_peer() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.received_request(peer(), 17);
+        peers.has_sent(peer(), 17, now);
         resolved(&mut peers, now);
         for port in 1..=u16::MAX {
-            peers.received_request(SocketAddr::new([10, 71, 1, 3].into(), port), 18);
+            peers.has_sent(SocketAddr::new([10, 71, 1, 3].into(), port), 18, now);
         }
         assert_eq!(peers.target(&peer(), now), queue_pair(17));
     }

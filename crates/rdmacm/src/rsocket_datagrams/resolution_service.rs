@@ -99,7 +99,7 @@ impl ResolutionService {
             self.receive_sometimes();
         }
         let mut state = self.state();
-        let replaced = state.peers.add(to);
+        let replaced = state.peers.add(to, Instant::now);
         let target = state.peers.target_for(to, now);
         drop(state);
         // Not under the lock: destroying an address handle is a system call.
@@ -218,7 +218,7 @@ impl ResolutionService {
 
     fn received_data(&self, datagram: &[u8], from: SocketAddr, qp_number: u32) {
         let mut state = self.state();
-        state.peers.received_request(from, qp_number);
+        state.peers.received_request(from, qp_number, Instant::now);
         if state.arrivals.len() >= self.max_arrivals {
             return;
         }
