@@ -14,13 +14,14 @@ const _: () = assert!(MAP_ENTRY_LENGTH as usize == MAP_ENTRY_SIZE);
 
 /// The table of this side, into which the peer writes announcements.
 pub trait AnnouncementTable {
-    /// Reads an entry. If its length is not 0, empties it: sets its length to 0.
+    /// Reads an entry. If its length is not 0, empties it: sets its length to 0. An entry of another
+    /// length than `expected`, if that is given, stays as it is and counts as empty.
     ///
     /// The peer may write an entry only after all bytes of the entry before it in the same place
     /// have arrived, so it does not write a full one at the same time unless it violates the
     /// protocol; whatever is read then is an address in the peer's own memory. It may be
     /// writing an empty one, which must not be written here, or its announcement is lost.
-    fn take(&mut self, index: usize) -> Announcement;
+    fn take(&mut self, index: usize, expected: Option<u32>) -> Announcement;
 }
 
 /// A write into the peer's memory, and the message that reports it.
@@ -51,6 +52,8 @@ pub struct Sender {
     current: usize,
     /// Where the peer writes its next announcement.
     next: usize,
+    /// The length of each announcement, if the first one has one.
+    announced: Option<u32>,
     /// How many more send requests fit.
     requests: u32,
     /// The peer's table of maps: where to write an entry, and how many it has.
@@ -75,6 +78,7 @@ impl Sender {
             current: usize::from(peer.announcement.length == 0),
             // The first one was in the handshake.
             next: 1,
+            announced: Some(peer.announcement.length).filter(|length| *length > 0),
             requests,
             table: peer.table,
             map_entries: peer.map_entries,
@@ -174,7 +178,9 @@ impl Sender {
     /// before it, and no other: that of a later message may be half written.
     ///
     /// `may_announce` is whether there may be one. With immediate data, a message without an
-    /// announcement is a write of no bytes; a message on iWARP does not tell.
+    /// announcement is a write of no bytes. A message on iWARP does not tell, so there an announcement
+    /// counts only with the length of the first one: a device places the bytes of a write as they
+    /// arrive, and the length may be half written.
     ///
     /// # Errors
     /// [`ProtocolError::TooManyCredits`]: more are left than the handshake gave.
@@ -193,7 +199,9 @@ impl Sender {
         if may_announce && entry.length == 0 {
             // An entry that wraps around names memory of the peer that does not exist; the
             // peer's device refuses such a write.
-            *entry = table.take(self.next);
+            let is_certain = self.transport == Transport::Immediate;
+            let expected = self.announced.filter(|_| !is_certain);
+            *entry = table.take(self.next, expected);
             if entry.length != 0 {
                 self.next = next(self.next);
             }
@@ -252,8 +260,12 @@ mod tests {
     struct Table([Announcement; 2]);
 
     impl AnnouncementTable for Table {
-        fn take(&mut self, index: usize) -> Announcement {
-            std::mem::take(&mut self.0[index])
+        fn take(&mut self, index: usize, expected: Option<u32>) -> Announcement {
+            let entry = &mut self.0[index];
+            if expected.is_some_and(|expected| expected != entry.length) {
+                return Announcement::default();
+            }
+            std::mem::take(entry)
         }
     }
 
@@ -312,6 +324,23 @@ mod tests {
         assert_eq!(sender.write(10), None, "the other message has not arrived");
         sender.updated(4, true, &mut table).unwrap();
         assert_eq!(sender.write(10).unwrap().address, 0x3000);
+    }
+
+    #[test]
+    fn a_half_written_announcement_stays_in_the_table() {
+        let mut sender = Sender::new(Transport::Send, &PEER, 8);
+        sender.write(10).unwrap();
+        let half_written = Announcement {
+            address: 0x2000,
+            length: 2,
+            ..FIRST
+        };
+        let mut table = Table([Announcement::default(), half_written]);
+        sender.updated(4, true, &mut table).unwrap();
+        assert_eq!((sender.writable(), table.0[1]), (0, half_written));
+        table.0[1].length = 10;
+        sender.updated(4, true, &mut table).unwrap();
+        assert_eq!(sender.write(10).unwrap().address, 0x2000);
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl PeerMemory {
 impl AnnouncementTable for PeerMemory {
     /// Devices write from the first byte to the last: what stands before a length that has
     /// arrived has arrived as well.
-    fn take(&mut self, index: usize) -> Announcement {
+    fn take(&mut self, index: usize, expected: Option<u32>) -> Announcement {
         let start = index * ANNOUNCEMENT_SIZE;
         let (Some(address), Some(rest)) = (self.region.word(start), self.region.word(start + 8))
         else {
@@ -98,6 +98,9 @@ impl AnnouncementTable for PeerMemory {
         let halves = bytes.iter_mut().zip(address.iter().chain(&rest));
         halves.for_each(|(to, from)| *to = *from);
         let announcement = Announcement::from_bytes(bytes, ByteOrder::NATIVE);
+        if expected.is_some_and(|expected| expected != announcement.length) {
+            return Announcement::default();
+        }
         if announcement.length != 0 {
             self.region.write(start, &[0; ANNOUNCEMENT_SIZE]);
         }

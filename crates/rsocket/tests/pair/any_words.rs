@@ -145,7 +145,10 @@ struct OneEntry {
 }
 
 impl AnnouncementTable for OneEntry {
-    fn take(&mut self, _: usize) -> Announcement {
+    fn take(&mut self, _: usize, expected: Option<u32>) -> Announcement {
+        if expected.is_some_and(|expected| expected != self.entry.length) {
+            return Announcement::default();
+        }
         self.is_taken = self.entry.length != 0;
         std::mem::take(&mut self.entry)
     }

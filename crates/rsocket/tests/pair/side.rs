@@ -155,11 +155,14 @@ impl Table {
 
 /// A sender has two entries. A side with more of them takes the one whose turn it is.
 impl AnnouncementTable for Table {
-    fn take(&mut self, index: usize) -> Announcement {
+    fn take(&mut self, index: usize, expected: Option<u32>) -> Announcement {
         assert_eq!(index, self.taken % TABLE_ENTRIES as usize);
         let start = self.taken % self.entries * ANNOUNCEMENT_SIZE;
         let entry = &mut self.bytes[start..][..ANNOUNCEMENT_SIZE];
         let announcement = Announcement::from_bytes((&*entry).try_into().unwrap(), self.order);
+        if expected.is_some_and(|expected| expected != announcement.length) {
+            return Announcement::default();
+        }
         entry[12..].fill(0);
         self.taken += usize::from(announcement.length != 0);
         announcement
