@@ -63,6 +63,11 @@ impl Attempt {
         [self.until, sooner].into_iter().flatten().min()
     }
 
+    /// Where it goes, if that is known.
+    pub(crate) fn address(&self) -> Option<CmAddr> {
+        self.target.address()
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         self.event_loop
             .now()

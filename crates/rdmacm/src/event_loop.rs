@@ -48,7 +48,7 @@ mod wakers;
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
 pub(crate) use extensions::Extensions;
-pub(crate) use handshakes::{HandshakeLimit, HandshakePermit};
+pub(crate) use handshakes::{HandshakeLimit, HandshakePermit, HandshakeRequest};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
 pub(crate) use poll_slot::PollSlot;
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};

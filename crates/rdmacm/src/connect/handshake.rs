@@ -10,7 +10,9 @@ use super::resolve::cm_event;
 use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
-use crate::event_loop::{EventQueue, HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
+use crate::event_loop::{
+    EventQueue, HandshakePermit, HandshakeRequest, ManagedId, QueuedEvent, is_iwarp, wait_for,
+};
 use crate::stage::Stage;
 
 const STAGE: Stage = Stage::Connect;
@@ -105,10 +107,12 @@ async fn complete(
 
 /// Waits until the event loop permits one more TCP handshake.
 async fn handshake_permit(attempt: &Attempt) -> Result<HandshakePermit, Cause> {
-    let limit = attempt.event_loop.handshakes();
-    let permit = wait_for(&attempt.event_loop, limit, attempt.until).await;
+    let event_loop = &attempt.event_loop;
+    let peer = attempt.address();
+    let mut request = HandshakeRequest::new(event_loop.handshakes(), peer);
+    let permit = wait_for(event_loop, &mut request, attempt.until).await;
     permit.map_err(|error| match error {
-        Error::DeadlinePassed => Cause::TooManyHandshakes(limit.limit()),
+        Error::DeadlinePassed => Cause::TooManyHandshakes(request.others()),
         error => error.into(),
     })
 }
@@ -119,10 +123,9 @@ async fn handshake_permit(attempt: &Attempt) -> Result<HandshakePermit, Cause> {
 fn spawn_connect(managed: &mut ManagedId, param: ConnParam, permit: HandshakePermit) {
     let id = managed.id().clone();
     let unreported = Unreported(Some(Arc::clone(managed.queue())));
-    let connecting = managed.begin_connecting();
+    let connecting = managed.begin_connecting(permit);
     managed.event_loop().executor().spawn(Box::new(move || {
         connecting.run(|| unreported.report(connect(&id, &param)));
-        drop(permit);
     }));
 }
 

@@ -35,8 +35,9 @@ pub enum Cause {
     #[error("the deadline passed")]
     Deadline,
     /// The deadline passed while this many TCP handshakes were in flight, which is the limit
-    /// of the node ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
-    /// Handshakes with hosts that do not answer end when TCP gives up.
+    /// of the node ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)), or a quarter
+    /// of it: with this peer, by callers that have given up. Handshakes with hosts that do not answer
+    /// end when TCP gives up.
     #[error("{0} TCP handshakes of this node were in flight until the deadline")]
     TooManyHandshakes(usize),
     /// The name could not be resolved.

@@ -6,28 +6,38 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmId, QueuePair};
 
+use super::HandshakePermit;
+
 /// A CONNECT command of iWARP on the blocking executor. Destroying a queue pair waits for
 /// its CONNECT command, so the queue pair of an aborted connect is kept until the command
 /// has returned: dropping the last reference does not block the caller.
-#[derive(Default)]
 pub(crate) struct Connecting(Mutex<State>);
 
-#[derive(Default)]
 struct State {
     is_running: bool,
     queue_pair: Option<Arc<dyn QueuePair>>,
+    /// Until the command has returned, or will not run.
+    permit: Option<HandshakePermit>,
 }
 
 impl Connecting {
+    pub(super) fn new(permit: HandshakePermit) -> Self {
+        Self(Mutex::new(State {
+            is_running: false,
+            queue_pair: None,
+            permit: Some(permit),
+        }))
+    }
+
     /// Runs CONNECT. What was aborted meanwhile is dropped afterwards.
     pub(crate) fn run(&self, connect: impl FnOnce()) {
         self.state().is_running = true;
         connect();
         let mut state = self.state();
         state.is_running = false;
-        let queue_pair = state.queue_pair.take();
+        let (queue_pair, permit) = (state.queue_pair.take(), state.permit.take());
         drop(state);
-        drop(queue_pair);
+        drop((queue_pair, permit));
     }
 
     /// Drops the id. A CONNECT command that is running destroys it when it returns; one
@@ -37,6 +47,9 @@ impl Connecting {
         drop(id);
         if state.is_running {
             state.queue_pair = queue_pair.map(Arc::clone);
+            if let Some(permit) = &mut state.permit {
+                permit.abandon();
+            }
         }
     }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
+use rdmacm_core::CmAddr;
 
 use super::{WaitSource, WaiterQueue, Wakers};
 
 /// Limits the TCP handshakes of an event loop. A handshake with a host that does not answer
 /// occupies a thread, an id and a queue pair with its memory until TCP gives up, long after
-/// its caller did.
+/// its caller did: one such peer occupies a quarter of them at most.
 #[derive(Debug)]
 pub(crate) struct HandshakeLimit {
     limit: usize,
@@ -19,23 +20,31 @@ pub(crate) struct HandshakeLimit {
 #[derive(Debug, Default)]
 struct Inner {
     in_flight: usize,
+    /// The peers of those whose callers have given up.
+    abandoned: Vec<Option<CmAddr>>,
     waiters: WaiterQueue,
 }
 
 impl Inner {
-    /// The waiter to wake, if a handshake may begin.
-    fn next_waiter(&self, limit: usize) -> Wakers {
-        if self.in_flight < limit {
+    fn abandoned_with(&self, peer: Option<CmAddr>) -> usize {
+        self.abandoned.iter().filter(|one| **one == peer).count()
+    }
+
+    /// Those to wake, if a handshake may begin: one, unless it may be the turn of another one's peer.
+    fn next_waiters(&self, limit: usize) -> Wakers {
+        if self.in_flight >= limit {
+            Wakers::default()
+        } else if self.abandoned.is_empty() {
             self.waiters.next()
         } else {
-            Wakers::default()
+            self.all_waiters()
         }
     }
-}
 
-/// The permission for one handshake, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct HandshakePermit(Arc<HandshakeLimit>);
+    fn all_waiters(&self) -> Wakers {
+        self.waiters.iter().cloned().collect()
+    }
+}
 
 impl HandshakeLimit {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
@@ -45,8 +54,9 @@ impl HandshakeLimit {
         })
     }
 
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
+    /// How many handshakes may be in flight with a peer whose callers have given up.
+    fn share(&self) -> usize {
+        (self.limit / 4).max(1)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -54,27 +64,55 @@ impl HandshakeLimit {
     }
 }
 
-impl WaitSource for &Arc<HandshakeLimit> {
+/// A handshake with this peer that waits until it may begin.
+#[derive(Debug)]
+pub(crate) struct HandshakeRequest<'a> {
+    limit: &'a Arc<HandshakeLimit>,
+    peer: Option<CmAddr>,
+}
+
+impl<'a> HandshakeRequest<'a> {
+    pub(crate) fn new(limit: &'a Arc<HandshakeLimit>, peer: Option<CmAddr>) -> Self {
+        Self { limit, peer }
+    }
+
+    /// How many handshakes are in flight that it waits for.
+    pub(crate) fn others(&self) -> usize {
+        let all = self.limit.limit;
+        if self.limit.inner().in_flight < all {
+            self.limit.share()
+        } else {
+            all
+        }
+    }
+}
+
+impl WaitSource for HandshakeRequest<'_> {
     type Item = HandshakePermit;
 
     fn take(&mut self) -> Option<HandshakePermit> {
-        let mut inner = self.inner();
-        if inner.in_flight >= self.limit {
+        let mut inner = self.limit.inner();
+        let is_full = inner.in_flight >= self.limit.limit;
+        if is_full || inner.abandoned_with(self.peer) >= self.limit.share() {
             return None;
         }
         inner.in_flight += 1;
-        Some(HandshakePermit(Arc::clone(self)))
+        Some(HandshakePermit {
+            limit: Arc::clone(self.limit),
+            peer: self.peer,
+            is_abandoned: false,
+        })
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
-        let replaced = self.inner().waiters.add(key, waker);
+        let replaced = self.limit.inner().waiters.add(key, waker);
         drop(replaced);
     }
 
     fn deregister(&mut self, key: u64) {
-        let mut inner = self.inner();
+        let mut inner = self.limit.inner();
         let waiter = inner.waiters.remove(key);
-        let next = inner.next_waiter(self.limit);
+        let next = inner.next_waiters(self.limit.limit);
         drop(inner);
         // Not under the lock: dropping the last waker of a task ends the task.
         drop(waiter);
@@ -82,11 +120,35 @@ impl WaitSource for &Arc<HandshakeLimit> {
     }
 }
 
+/// The permission for one handshake, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct HandshakePermit {
+    limit: Arc<HandshakeLimit>,
+    peer: Option<CmAddr>,
+    is_abandoned: bool,
+}
+
+impl HandshakePermit {
+    /// The caller has given up, and the handshake goes on.
+    pub(super) fn abandon(&mut self) {
+        if !self.is_abandoned {
+            self.is_abandoned = true;
+            self.limit.inner().abandoned.push(self.peer);
+        }
+    }
+}
+
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
-        let mut inner = self.0.inner();
+        let mut inner = self.limit.inner();
         inner.in_flight -= 1;
-        let next = inner.next_waiter(self.0.limit);
+        let next = if self.is_abandoned {
+            let found = inner.abandoned.iter().position(|peer| *peer == self.peer);
+            found.map(|index| inner.abandoned.swap_remove(index));
+            inner.all_waiters()
+        } else {
+            inner.next_waiters(self.limit.limit)
+        };
         drop(inner);
         next.wake();
     }
@@ -95,6 +157,7 @@ impl Drop for HandshakePermit {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::net::SocketAddr;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
@@ -114,7 +177,7 @@ mod tests {
     #[test]
     fn the_end_of_a_handshake_wakes_the_next_waiter() {
         let handshakes = HandshakeLimit::new(1);
-        let mut source = &handshakes;
+        let mut source = HandshakeRequest::new(&handshakes, None);
         let first = source.take().unwrap();
         assert!(source.take().is_none());
         let woken = Arc::new(WakeCount::default());
@@ -132,7 +195,47 @@ mod tests {
 
     #[test]
     fn the_limit_is_at_least_one() {
-        assert_eq!(HandshakeLimit::new(0).limit(), 1);
+        let handshakes = HandshakeLimit::new(0);
+        assert!(HandshakeRequest::new(&handshakes, None).take().is_some());
+    }
+
+    fn to(handshakes: &Arc<HandshakeLimit>, port: u16) -> HandshakeRequest<'_> {
+        let peer = SocketAddr::from(([10, 0, 0, 1], port));
+        HandshakeRequest::new(handshakes, Some(peer.into()))
+    }
+
+    #[test]
+    fn a_silent_peer_gets_a_quarter_of_them() {
+        let handshakes = HandshakeLimit::new(8);
+        let take = |port| to(&handshakes, port).take();
+        let mut silent = [take(1).unwrap(), take(1).unwrap()];
+        // Whether it is silent is not known.
+        let waited_for = take(1).unwrap();
+        silent.iter_mut().for_each(|permit| {
+            permit.abandon();
+            permit.abandon();
+        });
+        assert!(take(1).is_none() && take(2).is_some());
+        assert_eq!(to(&handshakes, 1).others(), 2);
+        // A waiter whose turn it is not does not keep another one from its turn.
+        let woken = [1, 2].map(|port| {
+            let woken = Arc::new(WakeCount::default());
+            to(&handshakes, port).register(port.into(), &Waker::from(woken.clone()));
+            woken
+        });
+        drop(waited_for);
+        assert!(
+            woken
+                .iter()
+                .all(|woken| woken.0.load(Ordering::Relaxed) == 1)
+        );
+        drop(silent);
+        assert!(
+            woken
+                .iter()
+                .all(|woken| woken.0.load(Ordering::Relaxed) == 3)
+        );
+        assert!(take(1).is_some());
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -160,7 +263,7 @@ mod tests {
             steps in proptest::collection::vec(step(), 0..60),
         ) {
             let handshakes = HandshakeLimit::new(limit);
-            let mut source = &handshakes;
+            let mut source = HandshakeRequest::new(&handshakes, None);
             let mut permits = Vec::new();
             let mut waiters = BTreeMap::new();
             for step in steps {

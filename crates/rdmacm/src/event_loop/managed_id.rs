@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rdmacm_core::{CmId, IdHandle, QueuePair, Result, Transport};
 
-use super::{Connecting, EventLoop, EventQueue, QueuedEvent, wait_for};
+use super::{Connecting, EventLoop, EventQueue, HandshakePermit, QueuedEvent, wait_for};
 
 /// An id, its event queue and its queue pair, if it has one. Dropping it moves the queue
 /// pair to ERR, destroys the id and drops what is queued.
@@ -81,8 +81,9 @@ impl ManagedId {
     }
 
     /// The CONNECT command is about to run on the blocking executor.
-    pub(crate) fn begin_connecting(&mut self) -> Arc<Connecting> {
-        Arc::clone(self.connecting.insert(Arc::default()))
+    pub(crate) fn begin_connecting(&mut self, permit: HandshakePermit) -> Arc<Connecting> {
+        let connecting = Arc::new(Connecting::new(permit));
+        Arc::clone(self.connecting.insert(connecting))
     }
 
     /// From now on reading the peer's disconnect request also replies to it: a RoCE peer

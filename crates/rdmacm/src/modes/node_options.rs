@@ -62,6 +62,8 @@ impl NodeOptions {
     /// [`Cause::TooManyHandshakes`](crate::Cause::TooManyHandshakes). A handshake with a host that
     /// does not answer takes about two minutes, even if its caller gives up earlier; meanwhile it
     /// occupies a task of the [executor](Self::executor), an id, and a queue pair with its memory.
+    /// Those that callers have given up occupy a quarter of the limit for each address at most, so
+    /// that one silent address of a name leaves room for the others.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {
         self.max_handshakes = limit;

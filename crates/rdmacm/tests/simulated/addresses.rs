@@ -123,6 +123,23 @@ fn the_next_address_is_tried_when_the_first_is_silent() {
     server.stop();
 }
 
+/// Each connection leaves one handshake, which nothing interrupts.
+#[test]
+fn a_silent_address_leaves_handshakes_to_the_next_one() {
+    let two = TwoAddresses::new(Hosts::iwarp());
+    let _listener = two.hosts.listen(&node(&two.hosts.server));
+    two.hosts.server.set_responding(false);
+    let server = two.serve_other();
+    for number in 0..70 {
+        let began = two.hosts.fabric.now();
+        drop(two.connect().unwrap());
+        let elapsed = two.hosts.fabric.now() - began;
+        assert!(elapsed < SECOND, "connection {number}: {elapsed:?}");
+    }
+    server.stop();
+    two.hosts.server.set_responding(true);
+}
+
 #[test]
 fn the_next_address_is_tried_when_the_first_is_slow() {
     for two in TwoAddresses::each() {
