@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, Uid, setuid};
+use rdmacm::{Connector, Stage};
 use rdmacm_addrinfo::Hints;
 use rdmacm_core::{AddressAbi, ChannelOptions, CmAddr, Error, EventChannel, PortSpace};
 use rdmacm_tests::{FIRST_PORT, PATIENCE, SECOND, Site, free_ports};
@@ -206,6 +207,8 @@ fn missing_node() {
     let refused = rdmacm_addrinfo::resolve("192.0.2.1", "7471", &hints).unwrap_err();
     let is_open = matches!(refused, rdmacm_addrinfo::Error::Rdma(Error::Open { .. }));
     assert!(is_open, "{refused:?}");
+    let connector = Connector::new("192.0.2.1:7471").deadline(Duration::from_millis(100));
+    assert_eq!(connector.resolve().unwrap_err().stage(), Stage::Open);
     assert!(begun.elapsed() < ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT);
 }
 

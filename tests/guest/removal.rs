@@ -79,6 +79,21 @@ fn a_resolved_address_has_the_devices_present_name(site: &Site) {
     assert_eq!(name(), None);
 }
 
+#[case(alone)]
+fn the_gids_of_a_context_are_those_of_a_renamed_device(site: &Site) {
+    let link = Link::new(site);
+    let devices = RdmaDevice::list().unwrap();
+    let device = devices.iter().find(|one| one.name == link.device).unwrap();
+    let context = Context::open(device).unwrap();
+    let before = context.gid(1, 0).unwrap();
+    let renamed = format!("r{}", link.device);
+    run(&format!("rdma dev set {} name {renamed}", link.device));
+    assert_eq!(context.gid(1, 0), Ok(before));
+    run(&format!("rdma dev set {renamed} name {}", link.device));
+    drop(context);
+    link.remove_device();
+}
+
 /// The driver may make removal wait for them, or disable them.
 #[case(alone)]
 fn removal_completes_when_contexts_are_closed(site: &Site) {

@@ -97,7 +97,8 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// The number of the queue pair.
+    /// The number of the queue pair; 0 for a request of a shared receive queue that no queue pair had
+    /// used when the context was closed.
     #[must_use]
     #[doc(alias = "qp_num")]
     #[inline]

@@ -260,8 +260,12 @@ impl Context {
     /// device can be removed. From then on commands fail with [`Error::ContextClosed`], waits
     /// return, and polling a completion queue returns what had completed, then each outstanding
     /// request as failed.
-    /// Blocks until commands in progress have ended, of which only destroying a queue pair
-    /// of siw takes long.
+    /// Blocks until commands in progress have ended. Destroying a queue pair of siw takes long; on
+    /// RoCE, moving a queue pair to RTR and creating an address handle take up to a second if the
+    /// neighbour does not answer.
+    ///
+    /// If the kernel does not destroy the queue pairs, as after a change of credentials, requests that
+    /// had completed are returned as failed too, all without their memory.
     ///
     /// In a forked child, where the context counts as closed, the descriptor stays open until the
     /// context and all its objects are dropped, or until the child ends or executes another program

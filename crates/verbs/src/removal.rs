@@ -4,10 +4,10 @@
 //! notifying them. The kernel only announces the removal of the device's verbs node, as
 //! a uevent.
 
-use std::io;
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -49,7 +49,14 @@ impl DeviceNode {
         self.number
     }
 
-    /// Whether it is there still; `true` if sysfs is not mounted.
+    /// The name of the RDMA device, which may have changed; `None` if sysfs does not have it.
+    pub(crate) fn device_name(self) -> Option<String> {
+        let name = path(Path::new(DEVICES), self.number).join("ibdev");
+        let name = fs::read_to_string(name).ok()?;
+        Some(name.trim().to_owned())
+    }
+
+    /// Whether it is there still; `true` if sysfs is not mounted, or does not say.
     pub(crate) fn exists(self) -> bool {
         self.exists_in(Path::new(DEVICES))
     }
@@ -58,15 +65,21 @@ impl DeviceNode {
         match (inode(devices, self.number), self.inode) {
             (Some(now), Some(inode)) => now == inode,
             (Some(_), None) => true,
-            (None, _) => !devices.exists(),
+            // A sandbox may have the link without its target.
+            (None, _) => !devices.exists() || path(devices, self.number).is_symlink(),
         }
     }
 }
 
+/// The link to the directory of the device with this number.
+fn path(devices: &Path, number: u64) -> PathBuf {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    devices.join(format!("{major}:{minor}"))
+}
+
 /// The inode of the directory of the device with this number.
 fn inode(devices: &Path, number: u64) -> Option<u64> {
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    let metadata = devices.join(format!("{major}:{minor}")).metadata();
+    let metadata = path(devices, number).metadata();
     metadata.ok().map(|metadata| metadata.ino())
 }
 
@@ -79,7 +92,7 @@ pub(crate) struct Removals {
 }
 
 impl Removals {
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> nix::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
             SockType::Datagram,
@@ -144,7 +157,6 @@ fn is_removal(message: &[u8], node: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -200,6 +212,8 @@ mod tests {
         assert!(!node.exists_in(&devices));
         link_to("uverbs0");
         assert!(node.exists_in(&devices));
+        fs::remove_dir(sysfs.path().join("uverbs0")).unwrap();
+        assert!(node.exists_in(&devices), "the link has no target");
         fs::remove_file(&of_number).unwrap();
         assert!(!node.exists_in(&devices));
         fs::remove_dir(&devices).unwrap();

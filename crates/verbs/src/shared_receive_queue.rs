@@ -19,8 +19,8 @@ use crate::work_queue::SharedReceiveRing;
 /// A request completes on the completion queue of the queue pair that consumed it, which
 /// must have space for all of them. If its completion was not polled when that queue pair is
 /// destroyed, [`QueuePair::destroy`](crate::QueuePair::destroy) returns its memory. A request that
-/// a queue pair was receiving into when it was destroyed is returned only when the shared queue is
-/// destroyed: on rxe of Linux 7.3, each peer that is lost amid a message of several packets takes one
+/// a queue pair was receiving into when it was destroyed or reset is returned only when the shared
+/// queue is destroyed: on rxe of Linux 7.3, each peer that is lost amid a message of several packets takes one
 /// place of the queue until then. After the context was closed, each of several completion queues may
 /// report requests as failed that queue pairs of the others had completed.
 ///

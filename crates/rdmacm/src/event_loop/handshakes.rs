@@ -211,10 +211,10 @@ mod tests {
         let mut silent = [take(1).unwrap(), take(1).unwrap()];
         // Whether it is silent is not known.
         let waited_for = take(1).unwrap();
-        silent.iter_mut().for_each(|permit| {
+        for permit in &mut silent {
             permit.abandon();
             permit.abandon();
-        });
+        }
         assert!(take(1).is_none() && take(2).is_some());
         assert_eq!(to(&handshakes, 1).others(), 2);
         // A waiter whose turn it is not does not keep another one from its turn.

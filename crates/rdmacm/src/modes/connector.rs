@@ -1,8 +1,8 @@
 //! How to connect.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, ConnParam, Deadline, PortSpace};
+use rdmacm_core::{ChannelOptions, CmAddr, ConnParam, Deadline, EventChannel, PortSpace};
 
 use super::{CmConnection, Node, Resolved};
 use crate::connect::{ConnectAttempts, ConnectConfig, PeerAddr, SourceAddress};
@@ -92,7 +92,8 @@ impl Connector {
     }
 
     /// How long name resolution, all attempts and all retries may take together;
-    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by default.
+    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by default. A connector without a node
+    /// also waits no longer than this for a missing `/dev/infiniband/rdma_cm`.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.config.deadline = deadline.into();
@@ -209,7 +210,16 @@ impl Connector {
     }
 
     pub(super) fn open_node(&self) -> Result<Node> {
-        self.node.clone().map_or_else(Node::open, Ok)
+        if let Some(node) = &self.node {
+            return Ok(node.clone());
+        }
+        let longest = ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT;
+        let now = Instant::now();
+        let left = self.config.deadline.until(now).map_or(longest, |until| {
+            until.saturating_duration_since(now).min(longest)
+        });
+        let channel = EventChannel::options().device_node_timeout(left);
+        Node::options().channel(channel).open()
     }
 
     pub(super) fn attempts<'a>(&'a self, node: &'a Node) -> ConnectAttempts<'a> {

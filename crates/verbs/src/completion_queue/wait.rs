@@ -99,6 +99,9 @@ impl CompletionQueue {
                 return Ok(Some(completion));
             }
             if !channel.wait(until)? {
+                // The kernel drops a notification for which it has no memory
+                // (`ib_uverbs_comp_handler`): the next wait requests another one.
+                channel.clear_notification_due();
                 return self.poll();
             }
             // A notification of another queue would be lost, as that of one which is added just

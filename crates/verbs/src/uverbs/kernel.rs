@@ -211,7 +211,9 @@ unsafe impl UverbsFile for KernelFile {
     }
 
     fn gid(&self, port: u8, index: u32) -> io::Result<Option<GidEntry>> {
-        GidTable::new(&self.device, port).entry(index)
+        let name = self.node.device_name();
+        let name = name.as_deref().unwrap_or(&self.device);
+        GidTable::new(name, port).entry(index)
     }
 
     fn node(&self) -> Option<u64> {

@@ -477,7 +477,8 @@ impl SendQueue {
                 return Err("a full send queue needs at least one signalled request");
             }
         }
-        // One entry stays free for a signalled request, which completes the others.
+        // One entry stays free for a signalled request, which completes the others, unless a receive
+        // request takes it.
         let spare = u32::from(!will_report);
         if self.parts.completions.reserve(count, spare) {
             Ok(())
