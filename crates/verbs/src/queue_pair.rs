@@ -136,7 +136,8 @@ impl QueuePair {
     /// error state stays there.
     ///
     /// During any move, siw ignores data that arrives until more data arrives
-    /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.
+    /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile, after which the queue
+    /// pair accepts no more. So do not post while another thread modifies it.
     /// Source: `ibv_modify_qp(3)`.
     ///
     /// # Errors

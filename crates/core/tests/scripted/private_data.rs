@@ -73,14 +73,14 @@ fn each_transport_has_its_limits() {
 #[test]
 fn a_native_request_begins_with_a_zero() {
     // An id that is bound goes to the destination of a service, without an address to resolve.
-    let ways: [fn(&CmId) -> Result<(), Error>; 2] = [
-        |id| id.resolve_addr(None, NATIVE, SECOND),
-        |id| id.bind(NATIVE),
-    ];
     for port_space in [PortSpace::TCP, PortSpace::UDP] {
-        for way in ways {
+        for is_bound in [false, true] {
             let (fixture, id) = attached(Transport::InfiniBand, port_space, true);
-            way(&id).unwrap();
+            if is_bound {
+                id.bind(NATIVE).unwrap();
+            } else {
+                id.resolve_addr(None, NATIVE, SECOND).unwrap();
+            }
             // One that is refused changes nothing.
             fixture
                 .ucma
