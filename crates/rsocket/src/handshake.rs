@@ -1,6 +1,9 @@
 //! The private data of connect requests and replies.
 
-use crate::announcement::Announcement;
+use zerocopy::byteorder::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::announcement::{ANNOUNCEMENT_SIZE, Announcement};
 use crate::byte_order::ByteOrder;
 use crate::error::HandshakeError;
 
@@ -55,7 +58,7 @@ pub struct RemoteTable {
 impl RemoteTable {
     /// The address of an entry, by how many announcements were made before it.
     pub(crate) fn entry_address(self, announcements: u64) -> u64 {
-        let size = crate::ANNOUNCEMENT_SIZE as u64;
+        let size = ANNOUNCEMENT_SIZE as u64;
         let index = announcements % u64::from(self.entries.max(1));
         self.address.wrapping_add(index * size)
     }
@@ -63,45 +66,52 @@ impl RemoteTable {
     /// The address of an entry of the map table, which follows the announcement table.
     #[must_use]
     pub fn map_entry_address(self, index: u16) -> u64 {
-        let announcements = u64::from(self.entries) * crate::ANNOUNCEMENT_SIZE as u64;
+        let announcements = u64::from(self.entries) * ANNOUNCEMENT_SIZE as u64;
         let maps = u64::from(index) * crate::MAP_ENTRY_SIZE as u64;
         self.address.wrapping_add(announcements).wrapping_add(maps)
     }
 
     fn is_addressable(self, map_entries: u16) -> bool {
-        let announcements = u64::from(self.entries) * crate::ANNOUNCEMENT_SIZE as u64;
+        let announcements = u64::from(self.entries) * ANNOUNCEMENT_SIZE as u64;
         let maps = u64::from(map_entries) * crate::MAP_ENTRY_SIZE as u64;
         self.address.checked_add(announcements + maps).is_some()
     }
+}
+
+/// A handshake as private data.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Layout {
+    version: u8,
+    flags: u8,
+    credits: U16,
+    reserved: [u8; 3],
+    map_entries: u8,
+    table_address: U64,
+    table_key: U32,
+    table_entries: U32,
+    announcement: [u8; ANNOUNCEMENT_SIZE],
 }
 
 impl Handshake {
     /// The private data.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HANDSHAKE_SIZE] {
-        let mut bytes = [0; HANDSHAKE_SIZE];
         let order = match self.byte_order {
             ByteOrder::Big => BIG_ENDIAN,
             ByteOrder::Little => 0,
         };
-        let fields: [(usize, &[u8]); 10] = [
-            (0, &[VERSION]),
-            (1, &[order | HAS_MAP_ENTRIES]),
-            (2, &self.credits.to_be_bytes()),
-            (7, &[encode_map_entries(self.map_entries)]),
-            (8, &self.table.address.to_be_bytes()),
-            (16, &self.table.key.to_be_bytes()),
-            (20, &self.table.entries.to_be_bytes()),
-            (24, &self.announcement.address.to_be_bytes()),
-            (32, &self.announcement.key.to_be_bytes()),
-            (36, &self.announcement.length.to_be_bytes()),
-        ];
-        for (offset, field) in fields {
-            for (byte, value) in bytes.iter_mut().skip(offset).zip(field) {
-                *byte = *value;
-            }
-        }
-        bytes
+        zerocopy::transmute!(Layout {
+            version: VERSION,
+            flags: order | HAS_MAP_ENTRIES,
+            credits: self.credits.into(),
+            reserved: [0; 3],
+            map_entries: encode_map_entries(self.map_entries),
+            table_address: self.table.address.into(),
+            table_key: self.table.key.into(),
+            table_entries: self.table.entries.into(),
+            announcement: self.announcement.to_bytes(ByteOrder::Big),
+        })
     }
 
     /// The handshake in the peer's private data. More bytes than a handshake has are
@@ -114,10 +124,10 @@ impl Handshake {
         if version != VERSION {
             return Err(HandshakeError::Version(version));
         }
-        let Some(bytes) = bytes.first_chunk::<HANDSHAKE_SIZE>() else {
+        let Ok((layout, _)) = Layout::ref_from_prefix(bytes) else {
             return Err(HandshakeError::Length(bytes.len()));
         };
-        let handshake = Self::decode(bytes);
+        let handshake = Self::decode(layout);
         if handshake.table.entries < TABLE_ENTRIES {
             return Err(HandshakeError::TableEntries(handshake.table.entries));
         }
@@ -128,39 +138,26 @@ impl Handshake {
             .ok_or(HandshakeError::AddressSpace)
     }
 
-    fn decode(bytes: &[u8; HANDSHAKE_SIZE]) -> Self {
-        let [
-            _,
-            flags,
-            credits0,
-            credits1,
-            _,
-            _,
-            _,
-            map_entries,
-            rest @ ..,
-        ] = *bytes;
-        let [t0, t1, t2, t3, t4, t5, t6, t7, rest @ ..] = rest;
-        let [tk0, tk1, tk2, tk3, tl0, tl1, tl2, tl3, announcement @ ..] = rest;
-        let has_map_entries = flags & HAS_MAP_ENTRIES != 0;
+    fn decode(layout: &Layout) -> Self {
+        let has_map_entries = layout.flags & HAS_MAP_ENTRIES != 0;
         Self {
-            byte_order: if flags & BIG_ENDIAN != 0 {
+            byte_order: if layout.flags & BIG_ENDIAN != 0 {
                 ByteOrder::Big
             } else {
                 ByteOrder::Little
             },
-            credits: u16::from_be_bytes([credits0, credits1]),
+            credits: layout.credits.get(),
             map_entries: if has_map_entries {
-                decode_map_entries(map_entries)
+                decode_map_entries(layout.map_entries)
             } else {
                 0
             },
             table: RemoteTable {
-                address: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
-                key: u32::from_be_bytes([tk0, tk1, tk2, tk3]),
-                entries: u32::from_be_bytes([tl0, tl1, tl2, tl3]),
+                address: layout.table_address.get(),
+                key: layout.table_key.get(),
+                entries: layout.table_entries.get(),
             },
-            announcement: Announcement::from_bytes(announcement, ByteOrder::Big),
+            announcement: Announcement::from_bytes(layout.announcement, ByteOrder::Big),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Memory that is mapped at an offset.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use crate::byte_order::ByteOrder;
 
 /// The size of an entry of a map table, in bytes.
@@ -20,32 +22,37 @@ pub struct MapEntry {
     pub length: u32,
 }
 
+/// An entry as it lies in memory.
+#[derive(FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Entry {
+    offset: [u8; 8],
+    address: [u8; 8],
+    key: [u8; 4],
+    length: [u8; 4],
+}
+
 impl MapEntry {
     /// The entry as the owner of the table reads it.
     #[must_use]
     pub fn to_bytes(self, order: ByteOrder) -> [u8; MAP_ENTRY_SIZE] {
-        let mut bytes = [0; MAP_ENTRY_SIZE];
-        let (offset, rest) = bytes.split_at_mut(8);
-        let (address, rest) = rest.split_at_mut(8);
-        let (key, length) = rest.split_at_mut(4);
-        offset.copy_from_slice(&order.put_u64(self.offset));
-        address.copy_from_slice(&order.put_u64(self.address));
-        key.copy_from_slice(&order.put_u32(self.key));
-        length.copy_from_slice(&order.put_u32(self.length));
-        bytes
+        zerocopy::transmute!(Entry {
+            offset: order.put_u64(self.offset),
+            address: order.put_u64(self.address),
+            key: order.put_u32(self.key),
+            length: order.put_u32(self.length),
+        })
     }
 
     /// The entry in these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; MAP_ENTRY_SIZE], order: ByteOrder) -> Self {
-        let [o0, o1, o2, o3, o4, o5, o6, o7, rest @ ..] = bytes;
-        let [a0, a1, a2, a3, a4, a5, a6, a7, rest @ ..] = rest;
-        let [k0, k1, k2, k3, l0, l1, l2, l3] = rest;
+        let entry: Entry = zerocopy::transmute!(bytes);
         Self {
-            offset: order.get_u64([o0, o1, o2, o3, o4, o5, o6, o7]),
-            address: order.get_u64([a0, a1, a2, a3, a4, a5, a6, a7]),
-            key: order.get_u32([k0, k1, k2, k3]),
-            length: order.get_u32([l0, l1, l2, l3]),
+            offset: order.get_u64(entry.offset),
+            address: order.get_u64(entry.address),
+            key: order.get_u32(entry.key),
+            length: order.get_u32(entry.length),
         }
     }
 
