@@ -101,8 +101,7 @@ impl AsyncEvents {
 impl From<uverbs::AsyncEvent> for AsyncEvent {
     fn from(event: uverbs::AsyncEvent) -> Self {
         let unknown = AsyncEventSource::Unknown(event.element);
-        let object =
-            |source: fn(Token) -> AsyncEventSource| source(Token::from_handle(event.element));
+        let object = |source: fn(Token) -> AsyncEventSource| source(Token::new(event.element));
         let source = match event.kind {
             AsyncEventKind::CQ_ERR => object(AsyncEventSource::CompletionQueue),
             AsyncEventKind::SRQ_ERR | AsyncEventKind::SRQ_LIMIT_REACHED => {
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_source() {
-        let token = Token::from_handle(7);
+        let token = Token::new(7);
         for (kinds, source) in [
             (
                 &[Kind::CQ_ERR][..],

@@ -90,7 +90,7 @@ impl CompletionChannel {
             // It may be of a queue that was armed since then.
             self.clear_notification_due();
         }
-        Ok(event.map(|event| Token::from_handle(event.user_handle)))
+        Ok(event.map(|event| Token::new(event.user_handle)))
     }
 
     /// Waits for the next notification and takes it; `None` if the deadline passes.

@@ -9,9 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{
-    CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
-    CreateQpResponse, CreateSrq, CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId,
-    GetContextResponse, ModifySrq, RegMr, RegMrResponse,
+    Command, CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
+    CreateQpResponse, CreateSrq, CreateSrqResponse, DriverId, GetContextResponse, ModifySrq, RegMr,
+    RegMrResponse,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
@@ -136,14 +136,9 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
 
     /// Whether a move to RESET discards the requests of a queue pair, so that they do not
     /// complete, except the one that the device is processing. Their memory stays with the
-    /// queue pair until it is destroyed. Other drivers ignore the move.
+    /// queue pair until it is destroyed. Only a second move keeps the device from processing the
+    /// send requests that the first one has discarded. Other drivers ignore the move.
     fn resets(&self) -> bool {
-        false
-    }
-
-    /// Whether only a second move to RESET keeps the device from processing the send requests that
-    /// the first one has discarded.
-    fn resets_by_two_moves(&self) -> bool {
         false
     }
 
@@ -253,37 +248,9 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
     }
 }
 
-/// An object that a driver has created.
-trait CreatedObject {
-    /// Destroys it before its queues were mapped.
-    fn destroy(&self, uverbs: &Uverbs);
-}
-
-impl CreatedObject for CreateCqResponse {
-    fn destroy(&self, uverbs: &Uverbs) {
-        uverbs.undo(&DestroyCq::new(self.handle));
-    }
-}
-
-impl CreatedObject for CreateQpResponse {
-    fn destroy(&self, uverbs: &Uverbs) {
-        uverbs.undo(&DestroyQp::new(self.handle));
-    }
-}
-
-impl CreatedObject for CreateSrqResponse {
-    fn destroy(&self, uverbs: &Uverbs) {
-        uverbs.undo(&DestroySrq::new(self.handle));
-    }
-}
-
-/// The mapped queues of an object; destroys the object if mapping has failed.
-fn destroy_on_error<R>(
-    uverbs: &Uverbs,
-    object: &impl CreatedObject,
-    rings: Result<R>,
-) -> Result<R> {
-    rings.inspect_err(|_| object.destroy(uverbs))
+/// The mapped queues of an object; destroys the object by this command if mapping has failed.
+fn destroy_on_error<R>(uverbs: &Uverbs, destroy: &impl Command, rings: Result<R>) -> Result<R> {
+    rings.inspect_err(|_| uverbs.undo(destroy))
 }
 
 /// The driver described a queue with an impossible size or offset.

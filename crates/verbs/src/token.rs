@@ -9,12 +9,7 @@ impl Token {
         Self(number)
     }
 
-    /// From the kernel's handle.
-    pub(crate) fn from_handle(handle: u64) -> Self {
-        Self(handle)
-    }
-
-    /// The kernel's handle.
+    /// What the kernel's events name it by.
     pub(crate) fn handle(self) -> u64 {
         self.0
     }

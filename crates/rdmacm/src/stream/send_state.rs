@@ -262,20 +262,20 @@ impl SendState {
         queue_pair: &QueuePair,
         update: Update,
     ) -> Result<(), StreamFailure> {
-        let mut charge = Charge {
-            update_requests: 1,
+        let (requests, payload) = match &update.announcement {
+            Some((address, key, bytes)) => {
+                let remote = RemoteMemory::new(*address, bytes.len() as u64, *key);
+                let payload = Payload::Inline(remote.ok_or(BEYOND)?, bytes);
+                (self.transport.requests_per_write(), payload)
+            }
+            None => (1, Payload::None),
+        };
+        self.updates -= requests;
+        let charge = Charge {
+            update_requests: requests,
             ..Charge::default()
         };
-        if let Some((address, key, bytes)) = update.announcement {
-            charge.update_requests = self.transport.requests_per_write();
-            self.updates -= charge.update_requests;
-            let remote = RemoteMemory::new(address, bytes.len() as u64, key);
-            let remote = remote.ok_or(BEYOND)?;
-            let payload = Payload::Inline(remote, &bytes);
-            return self.post(queue_pair, payload, update.message, charge);
-        }
-        self.updates -= charge.update_requests;
-        self.post(queue_pair, Payload::None, update.message, charge)
+        self.post(queue_pair, payload, update.message, charge)
     }
 
     /// Posts a message without data, for which there always is room.

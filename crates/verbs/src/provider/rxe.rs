@@ -3,8 +3,8 @@
 use rdmacm_abi::uverbs::rxe::{self, ModifySrq, QpQueues, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
-    DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse, Rxe as RxeCommand,
-    WorkCompletion, WrOpcode,
+    DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, RegMr,
+    RegMrResponse, Rxe as RxeCommand, WorkCompletion, WrOpcode,
 };
 use rdmacm_core::{QpType, Transport};
 
@@ -71,10 +71,7 @@ unsafe impl Provider for Rxe {
     fn resets(&self) -> bool {
         // Linux 6.1 does not wait for a packet that is being worked on outside the
         // queue pair's tasklets (`rxe_disable_task`, `rxe_run_task`).
-        true
-    }
-
-    fn resets_by_two_moves(&self) -> bool {
+        //
         // Newer kernels set the index of the next request to send to that of the oldest request in
         // the queue, and only then discard all requests: `rxe_qp_reset` runs `rxe_sender` once,
         // which calls `rxe_requester` before `rxe_completer`. Between the two indices are zeros
@@ -104,7 +101,7 @@ unsafe impl Provider for Rxe {
     ) -> Result<(CreateCqResponse, CompletionRings)> {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<WorkCompletion>::map(uverbs, operation, answer.queue);
-        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
+        let ring = destroy_on_error(uverbs, &DestroyCq::new(answer.common.handle), ring)?;
         Ok((answer.common, ring.into()))
     }
 
@@ -117,7 +114,8 @@ unsafe impl Provider for Rxe {
         let has_receive_queue = request.is_srq == 0;
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let rings = map_queues(uverbs, operation, &answer.queues, has_receive_queue);
-        let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
+        let (send, receive) =
+            destroy_on_error(uverbs, &DestroyQp::new(answer.common.handle), rings)?;
         Ok(NewQueuePair {
             answer: answer.common,
             send: send.into(),
@@ -133,7 +131,7 @@ unsafe impl Provider for Rxe {
     ) -> Result<(CreateSrqResponse, ReceiveRings)> {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<RecvWqe>::map(uverbs, operation, answer.srq.queue);
-        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
+        let ring = destroy_on_error(uverbs, &DestroySrq::new(answer.common.handle), ring)?;
         Ok((answer.common, ring.into()))
     }
 

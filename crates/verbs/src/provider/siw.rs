@@ -3,8 +3,8 @@
 use rdmacm_abi::uverbs::siw::{self, MrKey, QpQueues, Rqe, Sqe};
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq,
-    CreateSrqResponse, DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse,
-    Siw as SiwCommand, WrOpcode,
+    CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse,
+    RegMr, RegMrResponse, Siw as SiwCommand, WrOpcode,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
@@ -149,7 +149,7 @@ unsafe impl Provider for Siw {
     ) -> Result<(CreateCqResponse, CompletionRings)> {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let ring = CompletionSlots::map(uverbs, operation, answer.queue);
-        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
+        let ring = destroy_on_error(uverbs, &DestroyCq::new(answer.common.handle), ring)?;
         Ok((answer.common, ring.into()))
     }
 
@@ -161,7 +161,8 @@ unsafe impl Provider for Siw {
     ) -> Result<NewQueuePair> {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let rings = map_queues(uverbs, operation, &answer.queues);
-        let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
+        let (send, receive) =
+            destroy_on_error(uverbs, &DestroyQp::new(answer.common.handle), rings)?;
         Ok(NewQueuePair {
             answer: answer.common,
             send: send.into(),
@@ -178,7 +179,7 @@ unsafe impl Provider for Siw {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let (offset, entries) = (answer.queue.offset, answer.queue.entries);
         let ring = Queue::<Rqe>::map(uverbs, operation, offset, entries);
-        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
+        let ring = destroy_on_error(uverbs, &DestroySrq::new(answer.common.handle), ring)?;
         Ok((answer.common, ring.into()))
     }
 

@@ -254,11 +254,6 @@ unsafe impl Provider for Stub {
         self.resets
     }
 
-    fn resets_by_two_moves(&self) -> bool {
-        // As on rxe.
-        self.resets
-    }
-
     fn initiator_depth(&self, _: &QpAttr) -> u8 {
         self.depth
     }

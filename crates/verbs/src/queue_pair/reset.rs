@@ -13,14 +13,9 @@ impl QueuePair {
         state == QpState::RESET && self.context().uverbs().provider().resets()
     }
 
-    /// Completes a reset that the kernel has carried out. Requests are refused meanwhile.
+    /// Completes a reset that the kernel has carried out: repeats it. Requests are refused meanwhile.
     pub(super) fn reset(&self, operation: Operation, request: &ModifyQp) -> Result<()> {
-        let uverbs = self.context().uverbs();
-        let repeated = if uverbs.provider().resets_by_two_moves() {
-            uverbs.ask(operation, request).map(drop)
-        } else {
-            Ok(())
-        };
+        let repeated = self.context().uverbs().ask(operation, request).map(drop);
         self.discard();
         match &repeated {
             Ok(()) => self.qp_status.set_working(),

@@ -183,7 +183,7 @@ fn each_queue_pair_type_supports_its_operations() {
             .map(|one| Rxe.operations(one).contain(operation.opcode()));
         assert_eq!(supported, types, "{operation:?}");
     }
-    assert!(Rxe.resets() && Rxe.resets_by_two_moves() && !Rxe.completes_individually());
+    assert!(Rxe.resets() && !Rxe.completes_individually());
     assert_eq!(Rxe.inline_operations(), Opcodes::ALL);
     assert_eq!(Rxe.max_read_sges(), u32::MAX);
 }
