@@ -202,6 +202,8 @@ mod stream_halves;
 mod stream_io;
 #[cfg(all(feature = "verbs", feature = "tokio"))]
 mod stream_tokio;
+#[cfg(all(feature = "verbs", any(feature = "tokio", feature = "futures-io")))]
+mod stream_traits;
 #[cfg(feature = "verbs")]
 #[path = "modes/transfer.rs"]
 mod transfer;
