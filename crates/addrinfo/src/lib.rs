@@ -62,7 +62,8 @@ pub use unreachable::{Reason, Step, Unreachable};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// Resolves a node and a service to RDMA addresses.
+/// Resolves a node and a service to RDMA addresses. Blocks the calling thread, until the deadline of
+/// the hints at the most.
 ///
 /// The node is a host name or an IP address (IPv6 with an optional scope, by
 /// interface name or number), the service a port number or a service name. Without a

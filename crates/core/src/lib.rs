@@ -4,7 +4,7 @@
 //! An [`EventChannel`] is an open file of that device. A [`CmId`] created on it is a
 //! connection, a listener or a datagram service. Its methods are the commands of the
 //! kernel; a command that takes time ends with an [`Event`] on the channel. Every wait
-//! takes a [`Deadline`]. This crate is for event loops and for authors of RDMA stacks;
+//! for one event takes a [`Deadline`]; the commands that block in the kernel say so. This crate is for event loops and for authors of RDMA stacks;
 //! applications use the crate `rdmacm`.
 //!
 //! * Dropping a [`CmId`] destroys the id. This does not wait for readers of events, but the kernel

@@ -17,20 +17,29 @@
 //!
 //! | future of | cancel safe | if it is dropped before it is ready |
 //! |---|---|---|
-//! | `accept` of a listener, `next`, `receive`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | yes | nothing is lost: the next call gets what comes |
-//! | `send`, `send_to`, `write` of a stream, `write_at`, `map` | yes | nothing was sent, written or mapped |
+//! | `accept` of a listener, `next`, `receive`, `recv`, `recv_from`, `next_received`, `next_sent`, `peek`, `read` of a stream | yes | nothing is lost: the next call gets what comes |
+//! | `send`, `send_vectored`, `send_to`, `send_to_with_immediate`, `write` and `reserve` of a stream, `write_at`, `map` | yes | nothing was sent, written, reserved or mapped |
 //! | `start_send`, `start_read`, `start_write` | no: the memory is freed | nothing was posted |
 //! | `send_buffer`, `read` and `write` of a connection, `Transfer::wait` | no | the request may be carried out; its memory stays with the queue pair until the device is done with it |
 //! | `write_all_at`, and methods of extension traits that read or write several times, such as `read_exact` and `write_all` | no | some of the bytes may have been read or written |
-//! | `flush`, `closed`, `readable`, `writable`, `drive` | yes | nothing happens |
-//! | `connect`, `resolve`, `accept` and others that make a connection of what they take | no | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
+//! | `flush`, `closed`, `readable`, `writable`, `drive`, `wait_for_dropped_streams`, `resolve` of a node or a socket | yes | nothing happens; a name is looked up to the end |
+//! | `connect`, `resolve` of a connector, `accept` and others that make a connection of what they take | no | the id and the queue pair are destroyed, and the peer is rejected or disconnected |
 //! | `close` of a connection | no | the connection may be disconnected already |
 //! | `close` of a stream | no | the stream is closed as if it was dropped |
+//! | `join_multicast` | no | the socket leaves the group again |
+//!
+//! # What blocks
+//! Opening a node waits on the calling thread for a missing `/dev/infiniband/rdma_cm`, five seconds at
+//! the most, and within the deadline of a connector that has no node. So open one [`Node`] at the start,
+//! and share it. Creating queue pairs, which a [`QueuePairFactory`](crate::QueuePairFactory) does where a
+//! task connects or accepts, registering memory, `bind`, `reject`, `migrate`, and dropping what was made
+//! are system calls on the calling thread. What takes long in the kernel, such as the TCP handshake of
+//! iWARP, runs on the node's [`BlockingExecutor`](crate::BlockingExecutor).
 //!
 //! # Sharing a node
 //! Do not keep a future that you neither poll nor drop: it may block other futures of its node,
 //! like a lock that is not released. While a task runs [`Node::drive`], it blocks only those that
-//! wait for the same: the next request of a listener, a message or room of a connection, or a
+//! wait for the same: the next request of a listener, a message or a free send request of a connection, or a
 //! handshake within [`NodeOptions::max_handshakes`].
 //!
 //! This does not apply to tasks that call `poll_` methods, that read and write through the traits

@@ -66,7 +66,7 @@ impl ListeningIds {
     where
         A: TryInto<CmAddr>,
     {
-        let attempt = Attempt::new(event_loop, None, Target::default());
+        let attempt = Attempt::new(event_loop, None, Target::name("the given address"));
         let address = address
             .try_into()
             .map_err(|_| attempt.fail(Stage::Listen, Cause::InvalidAddress))?;

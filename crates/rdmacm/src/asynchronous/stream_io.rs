@@ -238,8 +238,11 @@ impl RdmaStream {
     ///
     /// Wakes tasks that wait to read or write: in a direction that is closed, reads return 0 bytes
     /// and writes fail with [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+    ///
+    /// # Errors
+    /// Why the stream has failed, if it has.
     #[doc(alias = "rshutdown")]
-    pub fn shut_down(&self, direction: Shutdown) {
-        self.inner.shut_down(how(direction));
+    pub fn shut_down(&self, direction: Shutdown) -> io::Result<()> {
+        Ok(self.inner.shut_down_or_fail(how(direction))?)
     }
 }

@@ -164,8 +164,8 @@ pub enum Cause {
     /// A region to map has 4 GiB or more, or ends beyond the last offset.
     #[error("memory of 4 GiB, or beyond the last offset, cannot be mapped")]
     NotMappable,
-    /// The text is not an address with a port.
-    #[error("not an address with a port")]
+    /// The text is not an address with a port. Only connecting looks names up.
+    #[error("not an address with a port; names are not looked up here")]
     InvalidAddress,
     /// A listener cannot listen on a loopback address: no RDMA device has one. The kernel would take
     /// it for the wildcard address: on RoCE and InfiniBand any host could connect, on iWARP none.

@@ -370,14 +370,14 @@ impl MessageConnection {
         let length = self.check_length(slices).map_err(failed)?;
         let reserved = self.poll_with(|state, status| reserve_copy(state, status, length));
         let Some(reserved) = reserved else {
-            return Ok(TrySent::NoRoom);
+            return Ok(TrySent::Full);
         };
         let reservation = reserved.map_err(failed)?;
         let is_sent = self.post_copy(reservation, slices).map_err(failed)?;
         Ok(if is_sent {
             TrySent::Sent
         } else {
-            TrySent::NoRoom
+            TrySent::Full
         })
     }
 

@@ -1,13 +1,13 @@
-//! What became of a message that does not wait for room.
+//! What became of a message that does not wait.
 
 /// What `try_send` of a [`Connection`](crate::Connection) has done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a message for which there is no room is not sent"]
+#[must_use = "without a free send request the message is not sent"]
 pub enum TrySent {
     /// It is sent.
     Sent,
-    /// There is no room for it now: nothing was done.
-    NoRoom,
+    /// No send request is free now: nothing was done.
+    Full,
 }
 
 impl TrySent {

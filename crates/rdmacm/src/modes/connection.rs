@@ -272,7 +272,7 @@ impl Connection {
     /// let mut lost = 0;
     /// match connection.try_send(b"temperature 21")? {
     ///     TrySent::Sent => {}
-    ///     TrySent::NoRoom => lost += 1, // the peer is slow, and the next value replaces this one
+    ///     TrySent::Full => lost += 1, // the peer is slow, and the next value replaces this one
     /// }
     /// # Ok(())
     /// # }

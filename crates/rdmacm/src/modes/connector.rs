@@ -92,8 +92,8 @@ impl Connector {
     }
 
     /// How long name resolution, all attempts and all retries may take together;
-    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by default. A connector without a node
-    /// also waits no longer than this for a missing `/dev/infiniband/rdma_cm`.
+    /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE), 15 s, by default. That includes opening a
+    /// node, if the connector has none.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.config.deadline = deadline.into();
@@ -209,17 +209,23 @@ impl Connector {
         Ok(self)
     }
 
-    pub(super) fn open_node(&self) -> Result<Node> {
+    /// The node of this connector, or one that is opened within the deadline.
+    pub(super) fn open_node(&mut self) -> Result<Node> {
         if let Some(node) = &self.node {
             return Ok(node.clone());
         }
         let longest = ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT;
-        let now = Instant::now();
-        let left = self.config.deadline.until(now).map_or(longest, |until| {
-            until.saturating_duration_since(now).min(longest)
+        let began = Instant::now();
+        let left = self.config.deadline.until(began).map_or(longest, |until| {
+            until.saturating_duration_since(began).min(longest)
         });
         let channel = EventChannel::options().device_node_timeout(left);
-        Node::options().channel(channel).open()
+        let node = Node::options().channel(channel).open()?;
+        // What is left of a duration counts by the node's clock.
+        if let Deadline::After(limit) = &mut self.config.deadline {
+            *limit = limit.saturating_sub(began.elapsed());
+        }
+        Ok(node)
     }
 
     pub(super) fn attempts<'a>(&'a self, node: &'a Node) -> ConnectAttempts<'a> {
@@ -242,7 +248,7 @@ impl Connector {
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed.
         #[doc(alias = "rdma_resolve_addr", alias = "rdma_resolve_route")]
-        pub fn resolve(self) -> Result<Resolved> {
+        pub fn resolve(mut self) -> Result<Resolved> {
             let node = self.open_node();
             self.resolve_on(&node)
         }
@@ -257,7 +263,7 @@ impl Connector {
         /// destroyed then.
         #[doc(alias = "rdma_connect")]
         pub fn connect_with<F: QueuePairFactory>(
-            self,
+            mut self,
             factory: F
         ) -> Result<CmConnection<F::QueuePair>> {
             let node = self.open_node();

@@ -107,7 +107,7 @@ impl DatagramSocket {
     where
         A: TryInto<CmAddr>,
     {
-        let attempt = Attempt::new(&node.event_loop, None, Target::default());
+        let attempt = Attempt::new(&node.event_loop, None, Target::name("the given address"));
         let address = address
             .try_into()
             .map_err(|_| attempt.fail(Stage::Bind, Cause::InvalidAddress))?;
@@ -151,7 +151,7 @@ impl DatagramSocket {
         self.socket.max_datagram()
     }
 
-    /// How long each later call that sends or receives may take, counted from the call. There
+    /// How long each later call that sends, receives or flushes may take, counted from the call. There
     /// is no limit by default.
     pub fn set_deadline(&self, deadline: impl Into<Deadline>) {
         let queue_pair = self.socket.queue_pair();

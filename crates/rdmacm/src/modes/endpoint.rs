@@ -53,12 +53,13 @@ by_mode! {
         /// # #[cfg(feature = "tokio")]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use std::time::Duration;
-        /// use rdmacm::addrinfo::{Hints, resolve};
+        /// use rdmacm::addrinfo::Hints;
         /// use rdmacm::core::{ConnParam, QpType};
-        /// use rdmacm::tokio::Endpoint;
+        /// use rdmacm::tokio::{Endpoint, Node};
         /// use rdmacm::verbs::QueuePair;
         ///
-        /// let candidates = resolve("storage-7", "7471", &Hints::rc())?;
+        /// let node = Node::open()?;
+        /// let candidates = node.resolve("storage-7", "7471", &Hints::rc()).await?;
         /// let info = candidates.first().ok_or("no address")?;
         /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let endpoint = Endpoint::new(info, &options).await?;

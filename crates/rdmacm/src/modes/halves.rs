@@ -64,6 +64,7 @@ by_mode! {
         /// # }
         /// ```
     }
+    /// Dropping it alone sends nothing, and the peer waits on: [`close`](Self::close) tells the peer.
     #[derive(Debug)]
     pub struct SendHalf {
         inner: Arc<MessageConnection>,

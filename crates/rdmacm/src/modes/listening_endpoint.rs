@@ -39,12 +39,13 @@ by_mode! {
         /// # #[cfg(feature = "tokio")]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use std::time::Duration;
-        /// use rdmacm::addrinfo::{Hints, resolve};
+        /// use rdmacm::addrinfo::Hints;
         /// use rdmacm::core::{ConnParam, QpType};
-        /// use rdmacm::tokio::ListeningEndpoint;
+        /// use rdmacm::tokio::{ListeningEndpoint, Node};
         /// use rdmacm::verbs::QueuePair;
         ///
-        /// let results = resolve("10.1.0.7", "7471", &Hints::rc().passive())?;
+        /// let node = Node::open()?;
+        /// let results = node.resolve("10.1.0.7", "7471", &Hints::rc().passive()).await?;
         /// let info = results.first().ok_or("no address")?;
         /// let options = QueuePair::options(QpType::RC).with_completion_channels();
         /// let listening = ListeningEndpoint::bind(info, &options)?;

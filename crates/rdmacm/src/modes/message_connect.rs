@@ -34,7 +34,7 @@ impl Connector {
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
         #[doc(alias = "rdma_connect")]
-        pub fn connect(self) -> Result<Connection> {
+        pub fn connect(mut self) -> Result<Connection> {
             let node = self.open_node();
             self.connect_with_messages(&node, MessageOptions::new())
         }
@@ -48,7 +48,7 @@ impl Connector {
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
         #[doc(alias = "rdma_connect")]
-        pub fn connect_messages(self, options: MessageOptions) -> Result<Connection> {
+        pub fn connect_messages(mut self, options: MessageOptions) -> Result<Connection> {
             let node = self.open_node();
             self.connect_with_messages(&node, options)
         }

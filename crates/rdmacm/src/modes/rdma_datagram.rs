@@ -178,7 +178,7 @@ impl RdmaDatagram {
         /// receive from this peer alone. The peer's addresses are tried as
         /// [`Connector`](super::Connector) tries them, and the first one to which there is a path
         /// counts: the peer is not asked. It takes
-        /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) at the most.
+        /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) at the most, after the node is open.
         ///
         /// # Errors
         /// An [`Error`](crate::Error) in an [`io::Error`], with the stage that failed.

@@ -260,7 +260,7 @@ impl Connector {
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
         /// destroyed then.
         #[doc(alias = "rconnect")]
-        pub fn connect_stream(self, options: StreamOptions) -> Result<RdmaStream> {
+        pub fn connect_stream(mut self, options: StreamOptions) -> Result<RdmaStream> {
             let node = self.open_node();
             async { self.connect_with_stream(&node, &options).await }
         }

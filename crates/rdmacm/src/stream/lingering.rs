@@ -122,7 +122,8 @@ pub(crate) async fn wait_for_dropped_streams(
     deadline: Deadline,
 ) -> Result<()> {
     let all = event_loop.extensions().get_or_default::<LingeringStreams>();
-    let attempt = Attempt::until(event_loop, deadline, Target::default());
+    let target = Target::name("the peers of dropped streams");
+    let attempt = Attempt::until(event_loop, deadline, target);
     let ended = wait_for(event_loop, NoneLeft(&all), attempt.until).await;
     ended.map_err(|error| attempt.fail(Stage::Close, error))
 }

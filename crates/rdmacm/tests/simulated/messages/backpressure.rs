@@ -37,7 +37,7 @@ fn messages_that_are_kept_hold_up_the_sender() {
     far.set_deadline(SECOND);
     let error = far.receive().unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    assert_eq!(near.try_send(b"more").unwrap(), TrySent::NoRoom);
+    assert_eq!(near.try_send(b"more").unwrap(), TrySent::Full);
     drop(kept);
     for number in RECEIVES..sent {
         assert_eq!(far.receive().unwrap().unwrap()[..], [number; 200]);

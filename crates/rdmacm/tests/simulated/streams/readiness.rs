@@ -132,7 +132,7 @@ async fn a_stream_is_readable_when_something_has_come() {
         assert_eq!(client.try_write(b"hello").unwrap(), 5);
         server.readable().await.unwrap();
         assert_eq!(read_now(&server), b"hello");
-        client.shut_down(Shutdown::Write);
+        client.shut_down(Shutdown::Write).unwrap();
         server.readable().await.unwrap();
         assert_eq!(read_now(&server), b"", "the end");
     }
@@ -165,7 +165,7 @@ async fn a_stream_is_writable_when_there_is_room() {
 async fn a_stream_that_has_ended_is_ready() {
     for tasks in Tasks::each() {
         let (client, server) = tasks.connect().await;
-        client.shut_down(Shutdown::Write);
+        client.shut_down(Shutdown::Write).unwrap();
         client.writable().await.unwrap();
         let closed = client.try_write(b"x").unwrap_err();
         assert_eq!(closed.kind(), ErrorKind::BrokenPipe);
