@@ -7,6 +7,7 @@ use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile, transact};
 use rdmacm_core::{Error, EventKind, PortSpace, QpType};
+use rdmacm_test_helpers::WatchedThread;
 use rdmacm_tests::{SECOND, Site};
 use rdmacm_tests_macros::case;
 use zerocopy::FromZeros;
@@ -61,7 +62,13 @@ fn a_waker_ends_a_wait(site: &Site) {
     let channel = site.channel();
     let waker = channel.waker();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| channel.next_event(None::<Duration>));
+        let (tell, thread) = std::sync::mpsc::channel();
+        let channel = &channel;
+        let waiter = scope.spawn(move || {
+            tell.send(WatchedThread::current()).unwrap();
+            channel.next_event(None::<Duration>)
+        });
+        thread.recv().unwrap().wait_until_asleep();
         waker.wake();
         assert_eq!(waiter.join().unwrap().unwrap_err(), Error::Woken);
     });

@@ -112,8 +112,11 @@ fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
         let id = channel.create_id(PortSpace::TCP).unwrap();
         let handle = id.handle();
         std::thread::scope(|scope| {
+            let (tell, begun) = std::sync::mpsc::channel();
             let worker = scope.spawn(move || {
                 loop {
+                    // Nobody listens after the first time.
+                    let _ = tell.send(());
                     match handle.bind(site.v4(0)) {
                         Err(Error::IdDestroyed) => return,
                         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
@@ -121,6 +124,7 @@ fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
                     }
                 }
             });
+            begun.recv().unwrap();
             drop(id);
             let next = channel.create_id(PortSpace::TCP).unwrap();
             worker.join().unwrap();

@@ -236,9 +236,10 @@ impl ServiceResolution {
 fn errno(error: &Error) -> i32 {
     match error {
         // `ENOENT` says that a name is unknown.
-        Error::Rdma(error) => match error.raw_os_error().unwrap_or(libc::EIO) {
-            libc::ENOENT => libc::ENODEV,
-            errno => errno,
+        Error::Rdma(error) => match error.raw_os_error() {
+            Some(libc::ENOENT) => libc::ENODEV,
+            Some(errno) if errno > 0 => errno,
+            _ => libc::EIO,
         },
         Error::LookupDeadline | Error::TooManyLookups => libc::ETIMEDOUT,
         Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// software on an emulated machine.
 const THREAD_BUSY_POLL: Duration = Duration::from_micros(500);
 
+/// The longest time: a caller that polls reads no events, such as that of the end of its connection.
+const MAX_BUSY_POLL: Duration = Duration::from_secs(1);
+
 /// How many waits in a row poll in vain before the next ones sleep at once.
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
@@ -26,7 +29,7 @@ pub(crate) struct BusyPollTime(Option<Duration>);
 impl BusyPollTime {
     /// The same for threads and tasks.
     pub(crate) fn new(time: Duration) -> Self {
-        Self(Some(time))
+        Self(Some(time.min(MAX_BUSY_POLL)))
     }
 
     /// Of a thread.
@@ -178,6 +181,7 @@ mod tests {
         assert_eq!(time.of_task(), Duration::ZERO);
         let time = BusyPollTime::new(SHORT);
         assert_eq!((time.of_thread(), time.of_task()), (SHORT, SHORT));
+        assert_eq!(BusyPollTime::new(Duration::MAX).of_task(), MAX_BUSY_POLL);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ::tokio::io::Interest;
 use ::tokio::io::unix::AsyncFd;
@@ -109,6 +109,10 @@ impl Reactor for Watched {
     }
 
     fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        // tokio rounds up to whole milliseconds, and a time beyond the clock's range panics.
+        if at.checked_add(Duration::from_millis(1)).is_none() {
+            return Poll::Pending;
+        }
         let at = at.into();
         let mut timer = self.timer();
         let timer = timer.get_or_insert_with(|| {

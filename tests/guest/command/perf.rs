@@ -121,6 +121,10 @@ fn large_messages(site: &Site) {
 #[case]
 fn the_duration_option_is_obeyed(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
+    // Longer than by default.
+    let ended = client(site, &port, &["--duration", "2500", "--json"]).finish();
+    ended.assert_success();
+    assert!(ended.document()["elapsed_ns"].as_u64() >= Some(2_500_000_000));
     let ended = client(site, &port, &["--duration", "300"]).finish();
     ended.assert_success();
     ended.assert_contains("send-bw, 65536 bytes, 16 at once");

@@ -8,6 +8,7 @@ use std::time::Instant;
 use rdmacm::addrinfo::LocalAddress;
 use rdmacm::core::{Error, EventChannel, EventKind, IdHandle, PortSpace, RejectReason};
 use rdmacm::{Cause, CmConnection, Connector, Listener, Node, RetryPolicy, Stage};
+use rdmacm_test_helpers::WatchedThread;
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use crate::link::{Link, run};
@@ -165,7 +166,13 @@ fn a_listener_is_stopped_from_another_thread(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let stopper = listener.stop_handle();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| listener.incoming().count());
+        let (tell, waiter) = std::sync::mpsc::channel();
+        let listener = &listener;
+        let waiting = scope.spawn(move || {
+            tell.send(WatchedThread::current()).unwrap();
+            listener.incoming().count()
+        });
+        waiter.recv().unwrap().wait_until_asleep();
         stopper.stop();
         assert_eq!(waiting.join().unwrap(), 0);
     });

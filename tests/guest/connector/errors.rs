@@ -103,8 +103,9 @@ fn an_unused_address(site: &Site) {
 #[case]
 fn the_peer_does_not_answer_in_time(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let connector = Connector::new(listener.local_addr()).deadline(SECOND / 10);
+    let connector = Connector::new(listener.local_addr()).deadline(2 * SECOND);
     let error = connector.connect().unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect, "{error}");
     assert_is(error, TIMEOUT, io::ErrorKind::TimedOut);
 }
 

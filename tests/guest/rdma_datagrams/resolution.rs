@@ -119,6 +119,25 @@ fn a_reply_leads_to_the_queue_pair(site: &Site) {
     assert_eq!(receive(&socket), (b"4".to_vec(), peer.address()));
 }
 
+/// As long as librdmacm's buffers, and longer: that would be cut.
+#[case(alone, needs(Datagrams))]
+fn a_datagram_over_udp_that_is_too_long_is_dropped(site: &Site) {
+    let peer = Peer::new(site);
+    let socket = bound(v4(site, 0));
+    let longest = vec![7; 2032];
+    for bytes in [&longest[..], &[8; 2033], b"short"] {
+        peer.send(&peer.message(DATA, bytes), &socket);
+    }
+    let mut into = vec![0; 4096];
+    let mut receive = || {
+        let (length, from) = socket.recv_from(&mut into).unwrap();
+        assert_eq!(from, peer.address());
+        into[..length].to_vec()
+    };
+    assert_eq!(receive(), longest);
+    assert_eq!(receive(), b"short");
+}
+
 #[case(alone, needs(Datagrams))]
 fn a_datagram_over_udp_is_received_and_replied_to(site: &Site) {
     let peer = Peer::new(site);

@@ -153,7 +153,8 @@ impl Silent {
 
 #[case]
 fn silent_clients_delay_nobody(site: &Site) {
-    let listener = listener(site);
+    // Silent clients are not given up before the others are served.
+    let listener = listener(site).handshake_deadline(5 * PATIENCE);
     let _silent = Silent::connect(site, &listener);
     serve(site, &listener, clients());
 }

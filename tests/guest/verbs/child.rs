@@ -35,7 +35,8 @@ fn changed_credentials() {
     let connector: &dyn rdmacm_core::QueuePair = &queue_pair;
     let error = connector.modify(&attr, QpAttrMask::STATE).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EACCES));
-    assert!(queue_pair.context().create_protection_domain().is_err());
+    let refused = queue_pair.context().create_protection_domain();
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EACCES));
     // The kernel refuses to destroy them too; they are destroyed with the descriptor,
     // and dropping them reports nothing.
     drop(queue_pair);

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::lookup_ip::LookupIp;
@@ -101,7 +102,9 @@ async fn by<T>(
     query: &HostQuery<'_>,
     answer: impl Future<Output = Result<T, ResolveError>>,
 ) -> Result<T, NameError> {
-    let answer = match query.until {
+    // tokio rounds up to whole milliseconds, and a time beyond the clock's range panics.
+    let is_in_range = |until: &Instant| until.checked_add(Duration::from_millis(1)).is_some();
+    let answer = match query.until.filter(is_in_range) {
         None => answer.await,
         Some(until) => tokio::time::timeout_at(until.into(), answer)
             .await

@@ -77,7 +77,8 @@ impl IdHandle {
     /// `ucma_set_ib_path`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] without a record. [`Error::Command`]: `EINVAL` for an id
+    /// [`Error::InvalidInput`] without a record, and for values beyond the widths of their fields.
+    /// [`Error::Command`]: `EINVAL` for an id
     /// whose address is not resolved or whose route is, and if no record has the flags;
     /// `ENODEV` on RoCE if no network interface carries the route.
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
@@ -90,6 +91,10 @@ impl IdHandle {
             return Err(Error::invalid(operation, "there is no path to set"));
         };
         let value = PathRecordData::from(path);
+        if PathData::from(&value) != *path {
+            let reason = "a field of the path has more bits than the record has for it";
+            return Err(Error::invalid(operation, reason));
+        }
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(value.as_bytes());

@@ -93,6 +93,9 @@ fn the_first_usable_path_is_set() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     invalid(id.set_ib_path(&[]), "no path");
+    let mut wide = path(usable, 1);
+    wide.record.sl = 0x10;
+    invalid(id.set_ib_path(&[wide]), "more bits");
 }
 
 #[test]

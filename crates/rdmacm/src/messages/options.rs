@@ -115,7 +115,8 @@ impl MessageOptions {
     /// thread, and not at all for a task. A message that arrives while the caller polls costs no
     /// wake-up. Between polls, the caller yields the processor to other threads (`sched_yield(2)`).
     /// After two waits that polled in vain, the next waits sleep at once; if messages never arrive
-    /// in time, 64 of 65 waits do. Zero turns polling off, for machines with few processors.
+    /// in time, 64 of 65 waits do. Zero turns polling off, for machines with few processors. More than
+    /// a second counts as a second.
     ///
     /// A task that polls keeps other tasks of the same thread waiting. Choose a time for tasks only
     /// if their peers reply within it and few connections share the thread; it should be no longer

@@ -176,9 +176,11 @@ impl ResolutionService {
         if self.context.is_in_child() {
             return;
         }
-        let mut buffer = [0; DATAGRAM_BUFFER];
+        // One that is longer than a peer sends is dropped, rather than cut.
+        let mut buffer = [0; DATAGRAM_BUFFER + 1];
         for _ in 0..MAX_EVENTS {
             match self.udp.recv_from(&mut buffer) {
+                Ok((length, _)) if length > DATAGRAM_BUFFER => {}
                 Ok((length, from)) => {
                     self.received(buffer.get(..length).unwrap_or_default(), from);
                 }

@@ -23,6 +23,8 @@ const KEEP_ALIVE_REQUESTS: u32 = 1;
 
 /// The smallest buffers: each half of a receive buffer is announced to the peer in turn.
 const MIN_BUFFER: u32 = 64;
+/// With its tables, it fits into any address space.
+const MAX_BUFFER: u32 = (1 << 31) - 1;
 /// A queue pair counts requests with 16 bits in the handshake, and rxe has no larger queues.
 const MAX_REQUESTS: u32 = 0x3fff;
 
@@ -201,8 +203,8 @@ impl StreamOptions {
         let requests = 1..=MAX_REQUESTS;
         let reason = if self.receive_buffer < MIN_BUFFER || self.send_buffer < MIN_BUFFER {
             "receive_buffer and send_buffer must be at least 64 bytes"
-        } else if self.receive_buffer == u32::MAX {
-            "the receive buffer is too large"
+        } else if self.receive_buffer > MAX_BUFFER {
+            "receive_buffer must be less than 2 GiB"
         } else if !requests.contains(&self.receives) || !(2..=MAX_REQUESTS).contains(&self.sends) {
             "receives must be 1 to 16383, and sends 2 to 16383"
         } else if self
@@ -234,7 +236,7 @@ mod tests {
         assert!(options.check().is_ok());
         for wrong in [
             options.clone().receive_buffer(63),
-            options.clone().receive_buffer(u32::MAX),
+            options.clone().receive_buffer(1 << 31),
             options.clone().send_buffer(0),
             options.clone().receives(0),
             options.clone().receives(0x4000),

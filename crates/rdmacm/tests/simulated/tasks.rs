@@ -123,6 +123,22 @@ async fn a_deadline_of_an_hour_passes_at_once() {
     }
 }
 
+/// tokio's own timers do not reach it.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_at_the_end_of_time_does_not_pass() {
+    let hosts = Hosts::roce();
+    let listener = Listener::options().with_node(&node(&hosts.server));
+    let listener = listener.bind(hosts.address()).unwrap();
+    let now = std::time::Instant::now();
+    let (mut latest, mut step) = (now, std::time::Duration::MAX);
+    while !step.is_zero() {
+        latest = latest.checked_add(step).unwrap_or(latest);
+        step /= 2;
+    }
+    let accepting = listener.accept(Deadline::At(latest));
+    assert!(tokio::time::timeout(SECOND, accepting).await.is_err());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_peer_is_given_up_at_the_deadline() {
     let hosts = Hosts::roce();
