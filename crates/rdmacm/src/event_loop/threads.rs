@@ -203,6 +203,15 @@ impl EventLoop {
         std::process::id() != self.process
     }
 
+    /// Reads what there is, for a caller that never waits.
+    pub(crate) fn run_without_waiting(self: &Arc<Self>) {
+        if self.is_blocking() {
+            self.run_once();
+        } else {
+            self.run_if_due();
+        }
+    }
+
     /// Reads the sources that are readable, without sleeping. If another thread leads, that one
     /// does so before it leaves, or a later leader does. Returns whether the caller must call again
     /// for what is left.

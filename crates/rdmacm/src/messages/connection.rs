@@ -368,7 +368,12 @@ impl MessageConnection {
     pub(crate) fn try_send(&self, slices: &[IoSlice<'_>]) -> Result<TrySent> {
         let failed = |cause| self.established.fail_at_once(Stage::Send, cause);
         let length = self.check_length(slices).map_err(failed)?;
-        let reserved = self.poll_with(|state, status| reserve_copy(state, status, length));
+        let reserve = || self.poll_with(|state, status| reserve_copy(state, status, length));
+        let reserved = reserve().or_else(|| {
+            // Perhaps nobody else reads why there is none any more.
+            self.event_loop().run_without_waiting();
+            reserve()
+        });
         let Some(reserved) = reserved else {
             return Ok(TrySent::Full);
         };

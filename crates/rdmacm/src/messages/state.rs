@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(super) failure: PendingFailure,
     /// A receive request has failed. The device flushes all that follow it.
     has_receive_failed: bool,
-    /// A request has failed whose result no caller gets.
+    /// A request has failed.
     pub(super) lost_message: bool,
     /// Which completion queues notify of their next completion.
     pub(super) armed: Armed,
@@ -278,19 +278,16 @@ impl State {
         sg_list: SgList,
         deferred: &mut Deferred,
     ) {
+        self.lost_message |= result.is_err() && !matches!(waiter, InFlight::KeepAlive);
         match waiter {
             InFlight::Copied => {
-                self.lost_message |= result.is_err();
                 self.pool.extend(sg_list.into_buffer());
             }
             InFlight::Awaited => {
                 self.completed.push_back((work, (result, sg_list)));
                 deferred.wake(self.waiters.first(Interest::Completion(work)));
             }
-            InFlight::Abandoned => {
-                self.lost_message |= result.is_err();
-                deferred.discard([sg_list]);
-            }
+            InFlight::Abandoned => deferred.discard([sg_list]),
             InFlight::KeepAlive => {
                 self.keep_alive.completed(work);
                 deferred.discard([sg_list]);
@@ -389,8 +386,7 @@ impl State {
     /// No one waits for a request any more: its memory is freed when it completes.
     pub(super) fn abandon(&mut self, work: WorkId, deferred: &mut Deferred) {
         self.in_flight.abandon(work);
-        if let Some((result, sg_list)) = self.take_completed(work) {
-            self.lost_message |= result.is_err();
+        if let Some((_, sg_list)) = self.take_completed(work) {
             deferred.discard([sg_list]);
         }
     }

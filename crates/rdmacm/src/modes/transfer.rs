@@ -76,7 +76,9 @@ impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
         Ok(Self { started })
     }
 
-    /// Whether it is done, so that [`wait`](Self::wait) returns at once after a success.
+    /// Whether it is done, so that [`wait`](Self::wait) returns at once after a success. It does not
+    /// run the event loop: what only an event ends, as on a connection that closes, is done once a
+    /// caller has waited on the node.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.started.is_finished()

@@ -75,6 +75,26 @@ fn a_peer_that_does_not_respond_fails_what_is_sent() {
         let buffer = near.allocate(4).unwrap();
         drop(near.start_send(buffer).unwrap());
     });
+    // Whoever has the transfer has not looked at it.
+    fails_what_is_sent(|near| {
+        let buffer = near.allocate(4).unwrap();
+        std::mem::forget(near.start_send(buffer).unwrap());
+    });
+}
+
+/// Nobody waits on its node.
+#[test]
+fn a_sender_that_never_waits_learns_that_the_connection_has_closed() {
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        drop(far);
+        let sent = (0..200).try_for_each(|_| {
+            let sent = near.try_send(b"anyone?").map(drop);
+            hosts.fabric.advance(SECOND);
+            sent
+        });
+        assert!(sent.is_err());
+    }
 }
 
 #[test]
