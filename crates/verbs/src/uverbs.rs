@@ -74,6 +74,7 @@ impl Drop for Uverbs {
     fn drop(&mut self) {
         if !self.fork_detector.is_same_process() {
             std::mem::forget(std::mem::take(self.resources.get_mut()));
+            std::mem::forget(std::mem::take(&mut self.mappings));
         }
     }
 }

@@ -521,6 +521,10 @@ impl MessageConnection {
 
 impl Drop for MessageConnection {
     fn drop(&mut self) {
+        if self.queue_pair.device().context().is_in_child() {
+            // A thread of the parent may have held a lock at the fork.
+            return;
+        }
         self.end_polling(Interest::ReceiveReady);
         self.end_polling(Interest::SendReady);
         let reason = self.id().queue().close_reason();

@@ -196,6 +196,10 @@ impl CompletionHandler for MessageQueuePair {
 
 impl Drop for MessageQueuePair {
     fn drop(&mut self) {
+        if self.device.context().is_in_child() {
+            // A thread of the parent may have held the device's locks at the fork.
+            return;
+        }
         for kind in [CqKind::Sends, CqKind::Receives] {
             self.device.remove_handler(self.queue(kind).token());
             self.set_armed(&mut self.state(), kind, false);

@@ -63,7 +63,8 @@ by_mode! {
     both {
         /// If several callers wait for a message, each message goes to one of them.
         ///
-        /// Requests are posted in the order of the calls, and messages arrive in this order. What
+        /// Requests are posted in the order of the calls, if one returns before the next begins, and
+        /// messages arrive in this order. What
         /// [`write`](Self::write) has written is in place when the peer receives a message that was
         /// sent after it. A message or a write that is posted after [`start_read`](Self::start_read)
         /// may overtake the read: wait for the read first.

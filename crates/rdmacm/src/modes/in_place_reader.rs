@@ -55,8 +55,9 @@ impl InPlaceReader {
         // SAFETY:
         // - The peer does not write to bytes that were reported and not consumed, as whoever
         //   has made this reader has promised.
-        // - This side writes to none of them. They are consumed only through an exclusive
-        //   reference to this reader, which owns the half: nobody else reads the stream.
+        // - This side writes to none of them, and to none of the words that they touch: the ring
+        //   begins with a word. They are consumed only through an exclusive reference to this reader,
+        //   which owns the half: nobody else reads the stream.
         unsafe { memory.bytes(range) }
     }
 

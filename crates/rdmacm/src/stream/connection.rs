@@ -531,6 +531,10 @@ pub(super) const LAST_ACKNOWLEDGEMENT: Duration = Duration::from_millis(200);
 
 impl Drop for StreamConnection {
     fn drop(&mut self) {
+        if self.queue_pair.device().context().is_in_child() {
+            // A thread of the parent may have held a lock at the fork.
+            return;
+        }
         self.end_polling(StreamInterest::Readable);
         self.end_polling(StreamInterest::Writable);
     }

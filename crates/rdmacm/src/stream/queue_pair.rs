@@ -399,6 +399,10 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
 
 impl Drop for StreamQueuePair {
     fn drop(&mut self) {
+        if self.device.context().is_in_child() {
+            // A thread of the parent may have held the device's locks at the fork.
+            return;
+        }
         for (kind, token) in self.completion_queues() {
             self.device.remove_handler(token);
             self.set_armed(kind, false);

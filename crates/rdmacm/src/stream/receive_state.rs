@@ -26,6 +26,9 @@ pub(super) struct PeerMemory {
     ring_length: u32,
 }
 
+// The ring begins with a word, which this side does not write: see `InPlaceReader`.
+const _: () = assert!(TABLE_SIZE % 8 == 0 && MAP_ENTRY_SIZE % 8 == 0);
+
 impl PeerMemory {
     /// Registers it.
     pub(super) fn expose(domain: &ProtectionDomain, options: &StreamOptions) -> Result<Self> {

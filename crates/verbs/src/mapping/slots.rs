@@ -133,7 +133,8 @@ impl<T: Content<FilledBy = ThisProcess>> Slots<T> {
         // SAFETY: the offset is within the slot.
         let to = unsafe { self.pointer(index).add(offset) };
         // SAFETY: the source is a slice. The destination is within the slot, which only this
-        // thread of the process accesses, without references. The two do not overlap, because
+        // thread of the process accesses, without references; or within the memory that another
+        // thread replaces it by meanwhile, which no device reads. The two do not overlap, because
         // no slice refers to a mapping.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
@@ -249,7 +250,9 @@ impl<T> Slot<'_, T> {
         let from = self.pointer(offset, bytes.len());
         // SAFETY: the destination is an exclusive slice. The source is within the slot,
         // initialised as all mapped memory is. Only this thread of the process accesses it, but for
-        // `SlotBytes`, which only load. The two do not overlap.
+        // `SlotBytes`, which only load, and for another thread that replaces the memory when the
+        // context is closed: whoever reads a slot checks afterwards that it is not, before it uses what
+        // it has read. The two do not overlap.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
     }
 
@@ -321,7 +324,8 @@ impl<T: Content<FilledBy = ThisProcess>> Slot<'_, T> {
         let bytes = value.as_bytes();
         let to = self.pointer(offset, bytes.len());
         // SAFETY: the source is a slice. The destination is within the slot, which only this
-        // thread of the process accesses, without references. The two do not overlap, because
+        // thread of the process accesses, without references; or within the memory that another
+        // thread replaces it by meanwhile, which no device reads. The two do not overlap, because
         // no slice refers to a mapping.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use rdmacm_abi::AccessFlags;
 
@@ -129,7 +130,12 @@ impl Buffer {
     /// Whether its pages may hold other memory of the process: it is a box of the caller's, whose
     /// last page the allocator shares out, or has other parts.
     pub(super) fn shares_pages(&self) -> bool {
-        self.region.memory().is_from_box() || Arc::strong_count(&self.region) > 1
+        if self.region.memory().is_from_box() || Arc::strong_count(&self.region) > 1 {
+            return true;
+        }
+        // What the owners of other parts have done is done before a device writes there.
+        fence(Ordering::Acquire);
+        false
     }
 
     /// The domain it is registered in.

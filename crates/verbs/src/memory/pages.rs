@@ -80,8 +80,8 @@ impl Pages {
         let first = unsafe { self.start.add(byte / WORD) };
         // SAFETY:
         // - The words are within the mapping, whose pages are whole words, and aligned.
-        // - They are mapped for as long as `self` lives, and this process accesses them
-        //   as atomics only.
+        // - They are mapped for as long as `self` lives, and this process writes them as atomics
+        //   only, and none that a slice of `bytes` touches.
         unsafe { slice::from_raw_parts(first.as_ptr(), count) }
     }
 
@@ -112,7 +112,8 @@ impl Pages {
     /// Bytes where they lie; empty if the range is outside of the memory.
     ///
     /// # Safety
-    /// As long as the slice lives, neither a device nor this process writes to them.
+    /// As long as the slice lives, no device writes to them, and this process to none of the words that
+    /// they touch.
     pub(super) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
         if !self.holds(start, length) {
             return &[];

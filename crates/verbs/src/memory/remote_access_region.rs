@@ -98,9 +98,11 @@ impl RemoteAccessRegion {
     /// Bytes where they lie, without a copy; empty if the range is outside of the region.
     ///
     /// # Safety
-    /// As long as the slice lives, no device and nobody in this process writes to these bytes.
-    /// A peer that has the key can do so at any time: only an agreement with it, and trust, can
-    /// rule that out.
+    /// As long as the slice lives, no device writes to these bytes, and nobody in this process to the
+    /// aligned words of eight bytes that they touch, which [`write`](Self::write) and
+    /// [`word`](Self::word) change as a whole. A peer that has the key can do so at any time: only an
+    /// agreement with it, and trust, can rule that out. On siw, a read into a part of the region before
+    /// them can write beyond that part, if the peer is hostile.
     #[must_use]
     pub unsafe fn bytes(&self, range: Range<usize>) -> &[u8] {
         let length = range.end.saturating_sub(range.start);

@@ -52,6 +52,10 @@ impl ReturnedMemory {
     /// freed instead, at the latest with the last message.
     #[inline]
     pub(crate) fn add(&self, buffer: Buffer) {
+        if buffer.protection_domain().context().is_in_child() {
+            // A thread of the parent may have held the lock at the fork.
+            return;
+        }
         let mut memory = self.memory.lock();
         memory.push(buffer.into());
         if memory.len() >= self.batch {

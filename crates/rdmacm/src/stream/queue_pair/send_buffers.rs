@@ -57,6 +57,10 @@ impl StreamQueuePair {
     }
 
     pub(in crate::stream) fn give_back(&self, buffer: Buffer) {
+        if self.device.context().is_in_child() {
+            // A thread of the parent may have held the lock at the fork.
+            return;
+        }
         self.send.lock().buffers.give_back(buffer);
     }
 }
