@@ -1,6 +1,6 @@
 //! What to resolve to, and how.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdmacm_core::{CmAddr, Deadline, Family, IbAddr, PathData, PortSpace, QpType};
 
@@ -191,6 +191,12 @@ impl Hints {
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();
         self
+    }
+
+    /// When the deadline is, counted from `now`; `None` if there is none.
+    #[must_use]
+    pub fn until(&self, now: Instant) -> Option<Instant> {
+        self.deadline.until(now)
     }
 
     /// Rejects contradictions.

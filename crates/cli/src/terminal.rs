@@ -81,8 +81,9 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown.is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+        let mut stderr = io::stderr().lock();
+        if self.shown.is_some() && is_writable(&stderr) {
+            let _ = write!(stderr, "\r\x1b[K");
         }
     }
 }

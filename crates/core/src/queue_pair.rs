@@ -17,6 +17,9 @@ mod pointed;
 /// chooses the attributes; an implementation passes them with their mask, unchanged, to the
 /// library's `ibv_modify_qp`.
 ///
+/// The crate `rdmacm` also calls `modify` while a caller reads events for all others: it must not wait
+/// for anything that needs these events.
+///
 /// On iWARP the kernel moves the queue pair itself. A queue pair that was rejected or
 /// disconnected cannot connect again.
 #[doc(alias = "ibv_qp")]

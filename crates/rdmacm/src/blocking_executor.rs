@@ -39,12 +39,15 @@ pub type BlockingTask = Box<dyn FnOnce() + Send>;
 /// [`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes) limits the handshakes
 /// of a node, abandoned ones included.
 ///
+/// A task may own the last reference to the node, and so drop the executor on one of the executor's
+/// own threads: dropping it must not wait for them.
+///
 /// In siw, a signal with a handler interrupts CONNECT, which is repeated then; and while a
 /// command waits for another one of the same connection, siw discards pending signals
 /// (`siw_cep_set_inuse`). Threads that run tasks should block signals.
 pub trait BlockingExecutor: fmt::Debug + Send + Sync {
     /// Runs the task soon, and not on the calling thread. If the executor cannot take it,
-    /// it runs the task on the calling thread before it returns.
+    /// it runs the task on the calling thread before it returns. It must not panic.
     fn spawn(&self, task: BlockingTask);
 }
 

@@ -49,11 +49,11 @@ impl DeviceNode {
         self.number
     }
 
-    /// The name of the RDMA device, which may have changed; `None` if sysfs does not have it.
+    /// The name of the RDMA device, which may have changed; `None` if sysfs does not have it any more.
     pub(crate) fn device_name(self) -> Option<String> {
         let name = path(Path::new(DEVICES), self.number).join("ibdev");
         let name = fs::read_to_string(name).ok()?;
-        Some(name.trim().to_owned())
+        self.exists().then(|| name.trim().to_owned())
     }
 
     /// Whether it is there still; `true` if sysfs is not mounted, or does not say.

@@ -258,7 +258,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
 
 /// More bytes than siw sends in the posting thread: it leaves the rest to a kernel
 /// thread, which may run before the poster if the processors are busy.
-#[case]
+#[case(alone)]
 fn many_short_messages_arrive(site: &Site) {
     let pair = roomy(site);
     let _others = Others::new();

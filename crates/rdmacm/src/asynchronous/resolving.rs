@@ -1,16 +1,22 @@
 //! Resolving names.
 
+use std::time::{Duration, Instant};
+
 use rdmacm_addrinfo::{self as addrinfo, AddrInfo, Hints};
+use rdmacm_core::{Deadline, Error};
 
 use super::Node;
 use crate::event_loop::spawn_blocking;
+
+/// How long a resolution that runs may take beyond its deadline, see [`Hints::deadline`].
+const LATENESS: Duration = Duration::from_secs(3);
 
 impl Node {
     /// Resolves a host and a service to everything that RDMA reaches there, see
     /// [`addrinfo::resolve`](crate::addrinfo::resolve). The hints have the deadline.
     ///
-    /// The node's [executor](super::NodeOptions::executor) runs it. After the future is
-    /// dropped, it goes on until the deadline of the hints.
+    /// The node's [executor](super::NodeOptions::executor) runs it; the deadline counts from the call,
+    /// also while the executor is busy. After the future is dropped, it goes on until the deadline.
     ///
     /// # Errors
     /// Those of [`addrinfo::resolve`](crate::addrinfo::resolve);
@@ -24,9 +30,19 @@ impl Node {
     ) -> addrinfo::Result<Vec<AddrInfo>> {
         let host = host.into().map(str::to_owned);
         let service = service.into().map(str::to_owned);
-        let (resolver, hints) = (self.resolver.clone(), hints.clone());
-        let task = move || resolver.resolve(host.as_deref(), service.as_deref(), &hints);
-        let found = spawn_blocking(&self.event_loop, None, task).await?;
-        found.unwrap_or(Err(addrinfo::Error::LookupPanicked))
+        // By the system's clock, which is the only one that name servers know.
+        let until = hints.until(Instant::now());
+        let of_task = hints
+            .clone()
+            .deadline(until.map_or(Deadline::Never, Deadline::At));
+        let resolver = self.resolver.clone();
+        let task = move || resolver.resolve(host.as_deref(), service.as_deref(), &of_task);
+        let until = hints.until(self.event_loop.now());
+        let until = until.and_then(|until| until.checked_add(LATENESS));
+        match spawn_blocking(&self.event_loop, until, task).await {
+            Ok(found) => found.unwrap_or(Err(addrinfo::Error::LookupPanicked)),
+            Err(Error::DeadlinePassed) => Err(addrinfo::Error::LookupDeadline),
+            Err(error) => Err(error.into()),
+        }
     }
 }

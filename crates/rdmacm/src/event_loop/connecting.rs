@@ -47,9 +47,13 @@ impl Connecting {
         drop(id);
         if state.is_running {
             state.queue_pair = queue_pair.map(Arc::clone);
-            if let Some(permit) = &mut state.permit {
-                permit.abandon();
-            }
+        }
+        let is_running = state.is_running;
+        let permit = state.permit.as_mut().filter(|_| is_running);
+        let woken = permit.map(HandshakePermit::abandon);
+        drop(state);
+        if let Some(woken) = woken {
+            woken.wake();
         }
     }
 

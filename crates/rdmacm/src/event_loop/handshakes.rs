@@ -129,12 +129,15 @@ pub(crate) struct HandshakePermit {
 }
 
 impl HandshakePermit {
-    /// The caller has given up, and the handshake goes on.
-    pub(super) fn abandon(&mut self) {
-        if !self.is_abandoned {
-            self.is_abandoned = true;
-            self.limit.inner().abandoned.push(self.peer);
+    /// The caller has given up, and the handshake goes on. Returns those to wake: the one that was woken
+    /// for a free permit may be refused now.
+    pub(super) fn abandon(&mut self) -> Wakers {
+        if std::mem::replace(&mut self.is_abandoned, true) {
+            return Wakers::default();
         }
+        let mut inner = self.limit.inner();
+        inner.abandoned.push(self.peer);
+        inner.next_waiters(self.limit.limit)
     }
 }
 
@@ -212,8 +215,8 @@ mod tests {
         // Whether it is silent is not known.
         let waited_for = take(1).unwrap();
         for permit in &mut silent {
-            permit.abandon();
-            permit.abandon();
+            permit.abandon().wake();
+            permit.abandon().wake();
         }
         assert!(take(1).is_none() && take(2).is_some());
         assert_eq!(to(&handshakes, 1).others(), 2);
@@ -236,6 +239,29 @@ mod tests {
                 .all(|woken| woken.0.load(Ordering::Relaxed) == 3)
         );
         assert!(take(1).is_some());
+    }
+
+    /// The one that was woken for a free permit is refused in the meantime.
+    #[test]
+    fn a_waiter_that_is_refused_does_not_keep_another_one_from_its_turn() {
+        let handshakes = HandshakeLimit::new(4);
+        let mut first = to(&handshakes, 1).take().unwrap();
+        let others = [(); 3].map(|()| to(&handshakes, 3).take().unwrap());
+        let woken = [1, 2].map(|port| {
+            let woken = Arc::new(WakeCount::default());
+            to(&handshakes, port).register(port.into(), &Waker::from(woken.clone()));
+            woken
+        });
+        drop(others);
+        let woken = || {
+            woken
+                .each_ref()
+                .map(|woken| woken.0.load(Ordering::Relaxed))
+        };
+        assert_eq!(woken(), [3, 0]);
+        first.abandon().wake();
+        assert_eq!(woken(), [4, 1]);
+        assert!(to(&handshakes, 1).take().is_none() && to(&handshakes, 2).take().is_some());
     }
 
     #[derive(Clone, Copy, Debug)]

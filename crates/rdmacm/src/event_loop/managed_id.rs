@@ -171,18 +171,33 @@ impl Drop for ManagedId {
         let Some(resources) = self.resources.take() else {
             return;
         };
-        if resources.in_handshake {
-            let connecting = self.connecting.take();
-            let destroy = move || {
-                resources.destroy(|id, queue_pair| match &connecting {
-                    Some(connecting) => connecting.abort(id, queue_pair),
-                    None => drop(id),
-                });
-            };
+        let in_handshake = resources.in_handshake;
+        let destroys = DestroyOnDrop {
+            connecting: self.connecting.take().filter(|_| in_handshake),
+            resources: Some(resources),
+        };
+        if in_handshake {
+            let destroy = move || drop(destroys);
             self.event_loop.executor().spawn(Box::new(destroy));
-        } else {
-            resources.destroy(|id, _| drop(id));
         }
+    }
+}
+
+/// Destroys an id, also if the executor drops it instead of running it.
+struct DestroyOnDrop {
+    resources: Option<IdResources>,
+    connecting: Option<Arc<Connecting>>,
+}
+
+impl Drop for DestroyOnDrop {
+    fn drop(&mut self) {
+        let Some(resources) = self.resources.take() else {
+            return;
+        };
+        resources.destroy(|id, queue_pair| match &self.connecting {
+            Some(connecting) => connecting.abort(id, queue_pair),
+            None => drop(id),
+        });
     }
 }
 

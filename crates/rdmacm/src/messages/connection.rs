@@ -430,7 +430,7 @@ impl MessageConnection {
     async fn flush_in(&self, attempt: &Attempt, stage: Stage) -> Result<()> {
         let last = self.queue_pair.state().last_posted();
         let flushed = self.wait(attempt.until, Interest::Flushed(last), |state, status| {
-            if state.is_flushed(last) && !state.lost_message {
+            if state.is_flushed(last) && !state.has_request_failed {
                 return Some(Ok(()));
             }
             match (state.failure(), status) {

@@ -48,7 +48,7 @@ pub(crate) struct State {
     /// A receive request has failed. The device flushes all that follow it.
     has_receive_failed: bool,
     /// A request has failed.
-    pub(super) lost_message: bool,
+    pub(super) has_request_failed: bool,
     /// Which completion queues notify of their next completion.
     pub(super) armed: Armed,
     deadline: Deadline,
@@ -93,7 +93,7 @@ impl State {
             waiters: Waiters::default(),
             failure: PendingFailure::default(),
             has_receive_failed: false,
-            lost_message: false,
+            has_request_failed: false,
             armed: Armed::default(),
             deadline: Deadline::Never,
             keep_alive,
@@ -278,7 +278,7 @@ impl State {
         sg_list: SgList,
         deferred: &mut Deferred,
     ) {
-        self.lost_message |= result.is_err() && !matches!(waiter, InFlight::KeepAlive);
+        self.has_request_failed |= result.is_err() && !matches!(waiter, InFlight::KeepAlive);
         match waiter {
             InFlight::Copied => {
                 self.pool.extend(sg_list.into_buffer());

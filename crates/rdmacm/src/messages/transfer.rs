@@ -307,8 +307,10 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
 
 impl<B> Drop for StartedTransfer<'_, B> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.connection.queue_pair().abandon(self.work);
+        let queue_pair = self.connection.queue_pair();
+        // A thread of the parent may have held the lock at the fork.
+        if !self.is_over && !queue_pair.device().context().is_in_child() {
+            queue_pair.abandon(self.work);
         }
     }
 }

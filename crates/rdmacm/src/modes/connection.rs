@@ -375,7 +375,8 @@ impl Connection {
         /// buffer that is not in flight.)
         ///
         /// # Errors
-        /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`]: something was lost.
+        /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`]: something was lost, or a request
+        /// has failed, of which its caller may have learned before.
         /// [`Cause::Stopped`]: this side has closed the connection, and the peer did not reply.
         /// [`Cause::Deadline`]: something has not arrived yet, and still may.
         #[doc(alias = "rdma_get_send_comp")]
@@ -651,9 +652,9 @@ impl Connection {
             /// # Errors
             /// [`Cause::Deadline`]: either what was sent had not arrived in time, and the
             /// connection stays connected until it is closed again or dropped; or the peer did not
-            /// reply in time. [`Cause::Event`]: the kernel gave up. If a message was lost: the
-            /// error that closed the connection before. In each case, dropping the connection ends
-            /// it.
+            /// reply in time. [`Cause::Event`]: the kernel gave up. If a message was lost, or a
+            /// request has failed: the error that closed the connection before. In each case, dropping
+            /// the connection ends it.
             #[doc(alias = "rdma_disconnect")]
         }
         pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {

@@ -80,8 +80,9 @@ impl Node {
             /// another one may panic, as tokio's timers do.
             ///
             /// # Panics
-            /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls with a
-            /// deadline panic.
+            /// If tokio's runtime was built without `enable_io`. Without `enable_time`, calls panic
+            /// that wait with a deadline or for a time of their own, as listeners and keep-alives do,
+            /// and perhaps other calls beside them.
         }
         both {
             ///

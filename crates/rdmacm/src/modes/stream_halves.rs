@@ -83,7 +83,7 @@ impl OwnedWriteHalf {
 
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
-        if self.closes_on_drop {
+        if self.closes_on_drop && !self.inner.is_in_child() {
             self.inner.shut_down(How::Write);
         }
     }

@@ -36,9 +36,17 @@ impl Deref for StreamHandle {
     }
 }
 
+impl StreamHandle {
+    /// Whether this process has inherited it by `fork(2)`: a thread of the parent may have held a lock
+    /// of it then.
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.0.queue_pair().device().context().is_in_child()
+    }
+}
+
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        if self.0.queue_pair().device().context().is_in_child() {
+        if self.is_in_child() {
             return;
         }
         self.0.end_descriptor();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
+use rdmacm::addrinfo::{self, Hints};
 use rdmacm::core::Deadline;
 use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
 use rdmacm::{BlockingExecutor, BlockingTask, CLOSE_DEADLINE, Cause, Stage};
@@ -121,6 +122,36 @@ async fn a_deadline_of_an_hour_passes_at_once() {
         assert!(matches!(error.cause(), Cause::Deadline), "{error}");
         assert_eq!(error.elapsed().as_secs(), 3600);
     }
+}
+
+/// Keeps the tasks, as if all its threads were busy.
+#[derive(Debug, Default)]
+struct Busy(std::sync::Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept(Vec<BlockingTask>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Kept").field(&self.0.len()).finish()
+    }
+}
+
+impl BlockingExecutor for Busy {
+    fn spawn(&self, task: BlockingTask) {
+        self.0.lock().unwrap().0.push(task);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resolution_ends_though_the_executor_is_busy() {
+    let hosts = Hosts::roce();
+    let options = Node::options().channel(channel(&hosts.client));
+    let options = options.executor(std::sync::Arc::new(Busy::default()));
+    let node = options.open().unwrap();
+    let hints = Hints::rc().deadline(SECOND);
+    let error = node.resolve("10.0.0.2", "7471", &hints).await.unwrap_err();
+    assert_eq!(error, addrinfo::Error::LookupDeadline);
 }
 
 /// tokio's own timers do not reach it.

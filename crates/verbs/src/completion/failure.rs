@@ -49,13 +49,15 @@ impl CompletionError {
             }
             WcStatus::LOC_QP_OP_ERR => {
                 "the device could not carry it out: its memory is not registered for this, or, \
-                 on rxe, a message was longer than the receive request it came for, or, on siw, \
-                 the peer disconnected right after the last byte, before the device processed it"
+                 on rxe, a message was longer than the receive request it came for, or this host \
+                 could not send it (no route, no address), or, on siw, the peer disconnected right \
+                 after the last byte, before the device processed it"
             }
             WcStatus::LOC_PROT_ERR => "the memory is not registered for this queue pair",
             WcStatus::WR_FLUSH_ERR => {
                 "the queue pair went to the error state before this was done: the connection \
-                 ended, or an earlier request failed"
+                 ended, or an earlier request failed, or, on rxe, this host could not send it (no \
+                 route, no address, a firewall, a full transmit queue)"
             }
             WcStatus::LOC_ACCESS_ERR => "the memory is not registered for this access",
             WcStatus::REM_INV_REQ_ERR => {

@@ -182,7 +182,7 @@ impl CompletionQueue {
             return Err(Error::Stray { number: wc.id });
         };
         if wc.status != WcStatus::SUCCESS {
-            state.queues.request_failed(id.queue, wc.qp_number);
+            state.queues.request_failed(id.queue, wc);
         }
         Ok(state.reported(id.queue, reported))
     }

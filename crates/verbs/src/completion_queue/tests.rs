@@ -381,7 +381,11 @@ fn shared_queue(context: &Context) -> (SharedReceiveQueue, [WorkId; 4], Completi
 }
 
 fn sharing(shared: &SharedReceiveQueue, queue: &CompletionQueue) -> QueuePair {
-    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    sharing_as(QpType::RC, shared, queue)
+}
+
+fn sharing_as(qp_type: QpType, shared: &SharedReceiveQueue, queue: &CompletionQueue) -> QueuePair {
+    let options = QueuePair::options(qp_type).caps(CAPS);
     let options = options.send_cq(queue).recv_cq(queue);
     let options = options.shared_receive_queue(shared);
     options.create(queue.context()).unwrap()
@@ -487,6 +491,24 @@ fn what_had_completed_before_a_close_is_polled_though_a_queue_pair_is_destroyed(
     assert!(queue.poll().unwrap_err().is_context_closed());
 }
 
+#[test]
+fn a_failed_request_of_a_shared_queue_breaks_the_queue_pair_that_the_device_has_stopped() {
+    for (qp_type, status, breaks) in [
+        (QpType::RC, WcStatus::REM_INV_REQ_ERR, true),
+        (QpType::UC, WcStatus::LOC_QP_OP_ERR, true),
+        (QpType::UD, WcStatus::LOC_QP_OP_ERR, true),
+        (QpType::UD, WcStatus::REM_INV_REQ_ERR, false),
+    ] {
+        let device = Stub::new(false);
+        let context = device.open();
+        let (shared, _, queue) = shared_queue(&context);
+        let queue_pair = sharing_as(qp_type, &shared, &queue);
+        device.fail_receive(device.receives()[0], queue_pair.number(), status);
+        assert!(queue.poll().unwrap().unwrap().result().is_err());
+        assert_eq!(queue_pair.is_broken(), breaks, "{qp_type:?}, {status:?}");
+    }
+}
+
 /// On another thread, one is created between the kernel's part of destroying and the rest.
 #[test]
 fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_completions() {
@@ -498,7 +520,7 @@ fn a_queue_pair_that_has_the_number_of_one_that_is_being_destroyed_keeps_its_com
     let posted = device.receives();
     device.complete_receive(posted[0], number);
     assert!(queue.admit_shared(shared.queue(), shared.capacity()));
-    queue.admit_number(index, number, None);
+    queue.admit_number(index, number, QpType::RC, &Arc::default());
     device.complete_receive(posted[1], number);
     let memory = one.destroy();
     assert_eq!(works_of(&memory), works[..1]);

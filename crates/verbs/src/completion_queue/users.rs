@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::WorkCompletion;
+use rdmacm_core::QpType;
 
 use super::CompletionQueue;
 use super::credits::CqCredits;
 use super::state::State;
+use super::work_queues::SharedUser;
 use crate::completion::WorkId;
 use crate::memory::SgList;
 use crate::request_id::{Queue, QueueIndex, RequestId};
@@ -50,7 +52,8 @@ impl CompletionQueue {
         &self,
         index: QueueIndex,
         number: u32,
-        status: Option<&Arc<QpStatus>>,
+        qp_type: QpType,
+        status: &Arc<QpStatus>,
     ) {
         let Queue::Shared(srq) = index.queue() else {
             return;
@@ -58,7 +61,13 @@ impl CompletionQueue {
         let Some(mut state) = self.state() else {
             return;
         };
-        if state.queues.add_number(srq, number, status) {
+        let status = Arc::downgrade(status);
+        let user = SharedUser {
+            number,
+            qp_type,
+            status,
+        };
+        if state.queues.add_user(srq, user) {
             // The kernel has destroyed the queue pair that had the number, but it is not dismissed
             // yet: what there is was completed by that one.
             let memory = self.take_completed(&mut state, srq, number);

@@ -14,8 +14,9 @@ use crate::provider::CompletionRing;
 
 impl CompletionQueue {
     /// Requests a notification on the channel for the next completion; with
-    /// `solicited_only`, for the next failed or solicited one. siw ignores that and notifies
-    /// for any. Completions that are already in the queue cause no notification: poll once
+    /// `solicited_only`, for the next solicited one. siw ignores that and notifies for any. rxe
+    /// notifies of no failed send request then, and newer kernels than 6.1 of no flushed receive
+    /// request: a wait for solicited messages alone need not end with the connection. Completions that are already in the queue cause no notification: poll once
     /// more after this, then wait. Source: `ibv_req_notify_cq(3)`.
     ///
     /// # Errors

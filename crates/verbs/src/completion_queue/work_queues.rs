@@ -1,6 +1,9 @@
 //! The work queues whose requests complete on a completion queue.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
+
+use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
+use rdmacm_core::QpType;
 
 use crate::completion::WorkId;
 use crate::memory::SgList;
@@ -46,10 +49,19 @@ struct Shared {
 
 /// A queue pair of a shared receive queue.
 #[derive(Debug)]
-struct SharedUser {
-    number: u32,
-    /// That of a queue pair which a failed request breaks.
-    status: Weak<QpStatus>,
+pub(super) struct SharedUser {
+    pub(super) number: u32,
+    pub(super) qp_type: QpType,
+    pub(super) status: Weak<QpStatus>,
+}
+
+impl SharedUser {
+    /// Whether a request that fails with this status breaks the queue pair. One that is not reliable
+    /// goes on after a message that rxe refuses, and not after one that rxe could not copy
+    /// (`RESPST_ERR_MALFORMED_WQE`).
+    fn is_broken_by(&self, status: WcStatus) -> bool {
+        self.qp_type == QpType::RC || status == WcStatus::LOC_QP_OP_ERR
+    }
 }
 
 impl WorkQueues {
@@ -95,33 +107,28 @@ impl WorkQueues {
         shared.map(|shared| shared.queue_pairs += 1).is_some()
     }
 
-    /// Adds the number of a new queue pair of a shared queue, and the status that a failed request
-    /// breaks. Returns whether an earlier queue pair that had the number is still there.
-    pub(super) fn add_number(
-        &mut self,
-        srq: u32,
-        number: u32,
-        status: Option<&Arc<QpStatus>>,
-    ) -> bool {
+    /// Adds a new queue pair of a shared queue. Returns whether an earlier queue pair that had its
+    /// number is still there.
+    pub(super) fn add_user(&mut self, srq: u32, user: SharedUser) -> bool {
         let Some(shared) = self.shared(srq) else {
             return false;
         };
-        let is_there = shared.users.iter().any(|user| user.number == number);
-        let status = status.map(Arc::downgrade).unwrap_or_default();
-        shared.users.push(SharedUser { number, status });
+        let is_there = shared.users.iter().any(|one| one.number == user.number);
+        shared.users.push(user);
         is_there
     }
 
-    /// A request of the queue of this index has failed on the queue pair with this number. Other
-    /// queues than shared ones know their queue pair themselves.
+    /// A request of the queue of this index has failed. Other queues than shared ones know their
+    /// queue pair themselves.
     #[cold]
-    pub(super) fn request_failed(&mut self, index: QueueIndex, number: u32) {
+    pub(super) fn request_failed(&mut self, index: QueueIndex, wc: &WorkCompletion) {
         let Queue::Shared(srq) = index.queue() else {
             return;
         };
         let users = self.shared(srq).map(|shared| &shared.users);
         // What an earlier one with this number has completed was set aside.
-        let user = users.and_then(|users| users.iter().rfind(|user| user.number == number));
+        let user = users.and_then(|users| users.iter().rfind(|user| user.number == wc.qp_number));
+        let user = user.filter(|user| user.is_broken_by(wc.status));
         if let Some(status) = user.and_then(|user| user.status.upgrade()) {
             status.set_broken();
         }

@@ -353,9 +353,7 @@ impl QpOptions {
             receives
         });
         if let Some(index) = receive_index {
-            // On rxe a datagram that fails leaves its queue pair as it is.
-            let breaks = (self.qp_type == QpType::RC).then_some(&qp_status);
-            recv_cq.admit_number(index, answer.number, breaks);
+            recv_cq.admit_number(index, answer.number, self.qp_type, &qp_status);
         }
         QueuePair {
             handle: answer.handle,
