@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::addrinfo::{Hints, resolve};
 use rdmacm::core::Family;
-use rdmacm::{Connector, Listener, RetryPolicy, Stage};
+use rdmacm::{Cause, Connector, Listener, RetryPolicy, Stage};
 use rdmacm_tests::{PATIENCE, PLAIN, Site, free_port};
 
 use crate::queue_pairs::QueuePairs;
@@ -71,6 +71,7 @@ fn no_address_is_an_error(_: &Site) {
     let none: [(std::net::Ipv4Addr, u16); 0] = [];
     let error = Connector::new(none).resolve().unwrap_err();
     assert_eq!(error.stage(), Stage::LookUp);
+    assert!(matches!(error.cause(), Cause::NoTarget), "{error}");
 }
 
 #[case]

@@ -225,4 +225,5 @@ fn a_custom_resolver_is_used(site: &Site) {
     let error = Connector::new(("somebody-else", &*port)).with_node(&node);
     let error = error.resolve().unwrap_err();
     assert_eq!(error.stage(), Stage::LookUp, "{error}");
+    assert!(matches!(error.cause(), Cause::Name(_)), "{error}");
 }

@@ -172,8 +172,19 @@ fn an_ipv6_socket_joins_no_ipv4_group(site: &Site) {
     assert!(refused, "{error}");
 }
 
+#[case(needs(Datagrams))]
+fn the_address_of_a_host_is_no_group(site: &Site) {
+    let socket = bound(site);
+    for flags in [JoinFlags::FULL_MEMBER, JoinFlags::SEND_ONLY_FULL_MEMBER] {
+        let error = socket.join_multicast_as(site.v4(0), flags, PATIENCE);
+        let error = error.unwrap_err();
+        let refused = matches!(error.cause(), Cause::Refused(Error::InvalidInput { .. }));
+        assert!(refused, "{error}");
+    }
+}
+
 #[case(alone, needs(Datagrams))]
-fn a_unicast_address_is_refused(site: &Site) {
+fn an_ipv6_group_is_refused_on_roce(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     // On RoCE v2 the kernel joins the network's groups for IPv4 only.
     let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();

@@ -123,6 +123,12 @@ fn failure_of(member: &Member) -> Option<rdmacm_core::EventFailure> {
     None
 }
 
+/// Whether it is an IP address that is no group's.
+fn is_of_one_host(address: &CmAddr) -> bool {
+    let ip = address.ip();
+    ip.is_some_and(|ip| !ip.is_multicast() && !ip.is_unspecified())
+}
+
 impl Socket {
     /// Joins a group, and attaches the queue pair as a full member.
     pub(crate) async fn join(
@@ -137,6 +143,14 @@ impl Socket {
         let already = || self.groups.members().iter().any(is_same);
         if already() {
             return Err(self.fail(attempt, stage, member_already(group_address)));
+        }
+        // The kernel would join the network's group of it on RoCE, and send to nobody.
+        if is_of_one_host(&group_address) {
+            let cause = invalid(
+                Operation::JoinMulticast(group_address),
+                "it is the address of one host",
+            );
+            return Err(self.fail(attempt, stage, cause));
         }
         // The kernel would join, and the device could not send from an IPv6 address.
         let families = (self.address.family(), group_address.family());

@@ -323,8 +323,8 @@ impl DatagramSocket {
         both {
             ///
             /// # Errors
-            /// [`Stage::JoinMulticast`]: the socket is a member already, the kernel refused, or
-            /// the group could not be joined in time.
+            /// [`Stage::JoinMulticast`]: the socket is a member already, the address is that of one
+            /// host, the kernel refused, or the group could not be joined in time.
             #[doc(alias = "rdma_join_multicast", alias = "ibv_attach_mcast")]
         }
         pub fn join_multicast(

@@ -62,8 +62,8 @@ impl NodeOptions {
     /// [`Cause::TooManyHandshakes`](crate::Cause::TooManyHandshakes). A handshake with a host that
     /// does not answer takes about two minutes, even if its caller gives up earlier; meanwhile it
     /// occupies a task of the [executor](Self::executor), an id, and a queue pair with its memory.
-    /// Those that callers have given up occupy a quarter of the limit for each address at most, and at
-    /// least one; a further one with the same address waits until the first of them has ended. So one
+    /// Those that callers have given up occupy a quarter of the limit for each address and port at most,
+    /// and at least one; a further one with the same waits until the first of them has ended. So one
     /// silent address of a name leaves most of them to the others. They count once they run: the executor
     /// should run as many tasks at a time.
     #[must_use]

@@ -76,7 +76,7 @@ impl StreamOptions {
     }
 
     /// Bytes that the peer may send before this side reads, rounded down to an even number; 64
-    /// or more. The memory is registered, and pinned, when the stream is made: whole pages, of
+    /// or more, and less than 2 GiB. The memory is registered, and pinned, when the stream is made: whole pages, of
     /// which 32 bytes are for announcements, and 24 for each of the
     /// [`map_entries`](Self::map_entries).
     #[must_use]

@@ -142,7 +142,8 @@ fn expect_limit(shared: &Shared, events: &AsyncEvents, left: u32) {
         }
     }
     assert_eq!(shared.requests.limit(), Ok(left));
-    assert!(shared.requests.set_limit(1000).is_err());
+    let refused = shared.requests.set_limit(1000).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
     shared.requests.set_limit(0).unwrap();
     while poll(&shared.completions).is_some() {}
     shared.post_receives(1);
@@ -225,12 +226,14 @@ fn a_queue_is_counted_and_lives_as_long_as_its_queue_pairs() {
         max_wr: 0,
         ..OPTIONS
     };
-    assert!(none.create(&domain).is_err());
+    let refused = none.create(&domain).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
     let many = SrqOptions {
         max_sge: 28,
         ..OPTIONS
     };
-    assert!(many.create(&domain).is_err());
+    let refused = many.create(&domain).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
 }
 
 /// A request that was taken when its queue pair failed belongs to that one.
