@@ -39,8 +39,8 @@
 //! # Sharing a node
 //! Do not keep a future that you neither poll nor drop: it may block other futures of its node,
 //! like a lock that is not released. While a task runs [`Node::drive`], it blocks only those that
-//! wait for the same: the next request of a listener, a message or a free send request of a connection, or a
-//! handshake within [`NodeOptions::max_handshakes`].
+//! wait for the same: the next request of a listener, a message or a free send request of a
+//! connection, or a handshake within [`NodeOptions::max_handshakes`].
 //!
 //! This does not apply to tasks that call `poll_` methods, that read and write through the traits
 //! of tokio or futures, or that poll `incoming()` as a `Stream`: they may stop polling at any time.
