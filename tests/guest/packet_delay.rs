@@ -55,7 +55,8 @@ pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
 /// Delays the first message from the server of this port to each client, and everything
 /// after it. siw's `CONNECT` fails with ENOMEM if several messages arrive before it
 /// returns: each uses one of the four work items of `siw_connect`, which needs one
-/// itself.
+/// itself. And siw ignores data that arrives while it handles the reply, until more does
+/// (`siw_qp_llp_data_ready` does not wait for the lock of `siw_proc_mpareply`).
 pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
         hold_back(&format!("match ip sport {port} 0xffff {FIRST_MESSAGE}"));

@@ -30,6 +30,7 @@ impl Site {
 }
 
 /// Sends a message and waits for its completion.
+#[track_caller]
 pub fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     post_message(queue_pair, bytes);
     drop(done(queue_pair.send_cq()));
@@ -45,6 +46,7 @@ pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
 
 /// Waits for a message.
 #[must_use]
+#[track_caller]
 pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
     let completion = done(queue_pair.recv_cq());
     let length = completion.result().unwrap().bytes;
@@ -53,6 +55,7 @@ pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
 }
 
 /// The next completion, which must be a success.
+#[track_caller]
 pub(crate) fn done(queue: &CompletionQueue) -> Completion {
     let completion = queue.next(PATIENCE).unwrap().unwrap();
     assert_eq!(completion.result().err(), None);

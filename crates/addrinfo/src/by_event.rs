@@ -245,7 +245,7 @@ fn errno(error: &Error) -> i32 {
         Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
         Error::Name(error) => name_errno(*error),
         Error::TooManyResolutions | Error::NoThread(_) => libc::EAGAIN,
-        Error::LookupPanicked => libc::EIO,
+        Error::LookupPanicked | Error::LookupDropped => libc::EIO,
         _ => libc::EINVAL,
     }
 }
@@ -291,6 +291,7 @@ mod tests {
             (not_opened(libc::ENOENT), libc::ENODEV),
             (not_opened(libc::EACCES), libc::EACCES),
             (Error::LookupPanicked, libc::EIO),
+            (Error::LookupDropped, libc::EIO),
             (Error::NothingToResolve, libc::EINVAL),
             (NameError::NoName.into(), libc::ENOENT),
             (NameError::NoData.into(), libc::ENOENT),

@@ -78,6 +78,9 @@ pub enum Error {
     /// The lookup ended without an answer.
     #[error("the thread of the lookup panicked")]
     LookupPanicked,
+    /// The executor of the lookup has dropped it instead of running it.
+    #[error("the executor has dropped the lookup")]
+    LookupDropped,
     /// The id has no result yet, or it was taken already.
     #[error("the id has no result of a resolution")]
     NothingResolved,
@@ -221,9 +224,10 @@ impl From<Error> for io::Error {
             | Error::NoInfinibandPort
             | Error::NoService(_)
             | Error::NothingResolved => io::ErrorKind::NotFound,
-            Error::TooManyResolutions | Error::LookupPanicked | Error::Name(_) => {
-                io::ErrorKind::Other
-            }
+            Error::TooManyResolutions
+            | Error::LookupPanicked
+            | Error::LookupDropped
+            | Error::Name(_) => io::ErrorKind::Other,
             Error::NothingToResolve
             | Error::Hints(_)
             | Error::QpType { .. }

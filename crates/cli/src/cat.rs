@@ -36,15 +36,24 @@ pub(crate) fn run(args: &CatArgs) -> Outcome {
 
 async fn connect_and_copy(args: &CatArgs, interrupt: Interrupt) -> Outcome {
     let transfer = Transfer::new();
+    let mut lost_socket = None;
     let connected = unless_interrupted(&transfer, &interrupt, async {
         match args.role() {
             Role::Client(node) => connect(args, node).await,
-            Role::Server(address) => accept(address).await,
+            Role::Server(address) => accept(address, &mut lost_socket).await,
         }
     });
     let copied = match connected.await {
         Ok(stream) => copy(stream, &transfer, &interrupt).await,
         Err(failure) => Err(failure),
+    };
+    let copied = match lost_socket {
+        None => copied,
+        Some(loss) => {
+            // Ending the process may crash the kernel, so the user decides when.
+            interrupt.wait().await;
+            copied.and(Err(loss))
+        }
     };
     Outcome {
         output: String::new(),
@@ -70,8 +79,12 @@ async fn connect(args: &CatArgs, node: &str) -> Result<RdmaStream, String> {
     connected.map_err(|error| connect_error(&error).to_string())
 }
 
-/// Accepts one stream. From then on the kernel rejects further peers.
-async fn accept(address: SocketAddr) -> Result<RdmaStream, String> {
+/// Accepts one stream. From then on the kernel rejects further peers. Reports a socket of the
+/// listener that siw has closed meanwhile.
+async fn accept(
+    address: SocketAddr,
+    lost_socket: &mut Option<String>,
+) -> Result<RdmaStream, String> {
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     check_devices(&listener)?;
     terminal::print_notice(&format!("listening on {}", listener.local_addr()));
@@ -84,8 +97,8 @@ async fn accept(address: SocketAddr) -> Result<RdmaStream, String> {
                 return Ok(stream);
             }
             Err(error) if has_lost_socket(&error) => {
-                // Ending the process may crash the kernel, so the user decides when.
                 terminal::print_notice(&error.to_string());
+                *lost_socket = Some(error.to_string());
                 if !is_wildcard {
                     pending::<()>().await;
                 }
@@ -171,15 +184,17 @@ async fn copy_both(
     }
     let mut output = pin!(output);
     tokio::select! {
-        // Nobody would type an end of input to a peer that has nothing more to say.
-        received = &mut output => {
-            received?;
-            transfer.check_that_all_is_sent()
-        }
+        // Input that was read counts before the end: it is missed.
+        biased;
         sent = input => {
             let sent = sent?;
             output.await?;
             sent
+        }
+        // Nobody would type an end of input to a peer that has nothing more to say.
+        received = &mut output => {
+            received?;
+            transfer.check_that_all_is_sent()
         }
     }
 }

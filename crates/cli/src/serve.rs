@@ -86,6 +86,9 @@ where
     while let Some(served) = peers.join_next().await {
         over(served).await;
     }
+    if closed.is_some() {
+        interrupt.wait().await;
+    }
     failed.or(closed).map_or(Ok(()), Err)
 }
 

@@ -77,6 +77,10 @@ impl Owner {
             process: std::process::id(),
         }
     }
+
+    fn is_in_child(&self) -> bool {
+        std::process::id() != self.process
+    }
 }
 
 impl Default for Owner {
@@ -87,30 +91,35 @@ impl Default for Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.threads.close();
+        // A thread of the parent may have held the lock at the fork.
+        if !self.is_in_child() {
+            self.threads.close();
+        }
     }
 }
 
 impl BlockingExecutor for ThreadExecutor {
     fn spawn(&self, task: BlockingTask) {
-        let Owner { threads, process } = &*self.0;
-        let task = if std::process::id() == *process {
-            threads.give(task)
-        } else {
-            Some(task)
+        // A forked child has neither the threads nor the tasks that wait for them.
+        let threads = (!self.0.is_in_child()).then(|| Arc::clone(&self.0.threads));
+        let task = match &threads {
+            Some(threads) => threads.give(task),
+            None => Some(task),
         };
         let Some(task) = task else {
             return;
         };
         // The task is needed again if no thread can be created.
         let task = Arc::new(Mutex::new(Some(task)));
-        let (on_thread, threads) = (Arc::clone(&task), Arc::clone(threads));
+        let on_thread = Arc::clone(&task);
         let spawned = thread::Builder::new()
             .name("rdmacm".to_owned())
             .spawn(move || {
                 block_signals();
                 run(&on_thread);
-                threads.run_until_idle();
+                if let Some(threads) = threads {
+                    threads.run_until_idle();
+                }
             });
         if spawned.is_err() {
             run(&task);
@@ -138,6 +147,8 @@ fn run(task: &Mutex<Option<BlockingTask>>) {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    use rdmacm_test_helpers::child_ends;
 
     /// Whose threads do not end while a test is not scheduled for a moment.
     fn patient() -> ThreadExecutor {
@@ -192,6 +203,32 @@ mod tests {
         }
         both.recv().unwrap();
         both.recv().unwrap();
+    }
+
+    /// As a thread of the parent holds it in that moment.
+    #[test]
+    fn a_forked_child_needs_no_lock_of_its_parent() {
+        let executor = ThreadExecutor::default();
+        let (locked, is_locked) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let threads = Arc::clone(&executor.0.threads);
+        let holder = thread::spawn(move || {
+            threads.while_locked(|| {
+                locked.send(()).unwrap();
+                let _ = ends.recv();
+            });
+        });
+        is_locked.recv().unwrap();
+        let mut inherited = Some(executor);
+        assert!(child_ends(|| {
+            let (sender, receiver) = mpsc::channel();
+            let executor = inherited.take().unwrap();
+            executor.spawn(Box::new(move || sender.send(()).unwrap()));
+            receiver.recv().unwrap();
+            drop(executor);
+        }));
+        drop(end);
+        holder.join().unwrap();
     }
 
     #[test]

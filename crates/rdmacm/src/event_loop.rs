@@ -52,7 +52,7 @@ pub(crate) use handshakes::{HandshakeLimit, HandshakePermit, HandshakeRequest};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
 pub(crate) use poll_slot::PollSlot;
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
-pub(crate) use spawn_blocking::spawn_blocking;
+pub(crate) use spawn_blocking::{TaskLost, spawn_blocking};
 pub(crate) use threads::{WaitingThread, block_on};
 pub(crate) use timed_registration::TimedSource;
 pub(crate) use timed_wait::TimedWait;

@@ -274,6 +274,10 @@ impl ListeningIds {
 
 impl Drop for ListeningIds {
     fn drop(&mut self) {
+        if self.event_loop.is_in_child() {
+            // The parent would take the check of the inherited sockets for its own.
+            return;
+        }
         self.end_polling(&self.poll_slot);
         let unsafe_ids = self.sockets.unsafe_ids();
         for (position, id) in self.ids.drain(..).enumerate() {

@@ -264,8 +264,9 @@ impl Context {
     /// RoCE, moving a queue pair to RTR and creating an address handle take up to a second if the
     /// neighbour does not answer.
     ///
-    /// If the kernel does not destroy the queue pairs, as after a change of credentials, requests that
-    /// had completed are returned as failed too, all without their memory.
+    /// If the kernel does not destroy the queue pairs, as after a change of credentials, all requests
+    /// are returned without their memory, and those that had completed as failed too, unless an
+    /// earlier poll has taken their completions from the device.
     ///
     /// In a forked child, where the context counts as closed, the descriptor stays open until the
     /// context and all its objects are dropped, or until the child ends or executes another program

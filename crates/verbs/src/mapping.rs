@@ -181,8 +181,9 @@ impl MappedMemory {
         };
         let (to, from) = (part(new), part(self.base));
         let (to, from) = (&raw const to, &raw const from);
-        // It was a `pid_t`.
-        let this = libc::pid_t::try_from(std::process::id()).unwrap_or(0);
+        // This thread: the process's first one, whose id the process has, may have ended, and then
+        // has no memory (`process_vm_rw_core`).
+        let this = nix::unistd::gettid().as_raw();
         // SAFETY: the kernel reads this mapping, and writes into the new one, which nothing else
         // refers to.
         let copied = unsafe { libc::process_vm_readv(this, to, 1, from, 1, 0) };

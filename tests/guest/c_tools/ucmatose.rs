@@ -252,6 +252,7 @@ fn its_client_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
+        hold_back_first_messages_of_the_server(site, &port.to_string());
         let client = exchanging(site, "-s", port, count, more);
         let accept = |_| {
             let incoming = listener.accept(PATIENCE).unwrap();

@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::panic::catch_unwind;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use rdmacm::{
     Cause, Connector, Error, Listener, Node, RdmaListener, RdmaStream, Stage, StreamOptions, tokio,
 };
 use rdmacm_core::{AddressAbi, CmAddr, Family};
+use rdmacm_test_helpers::child_ends;
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use crate::child;
@@ -46,6 +47,8 @@ fn closed_listeners() {
 fn lose_listeners() {
     let outcome = catch_unwind(|| {
         let site = child::site();
+        // Before there are other threads.
+        a_forked_child_drops_it(&site);
         let others = [site.v4(0), CmAddr::any(Family::V4), CmAddr::any(Family::V6)];
         let others = others.map(|address| Listener::bind(address).unwrap());
         let site = &site;
@@ -58,6 +61,8 @@ fn lose_listeners() {
             scope.spawn(|| nobody_waits(site));
             scope.spawn(|| a_task_waits(site));
             scope.spawn(|| the_command_stays(site));
+            scope.spawn(|| a_command_that_has_served_stays(site, &["ping", "--count", "1"]));
+            scope.spawn(|| a_command_that_has_served_stays(site, &["cat"]));
             scope.spawn(|| a_request_comes_first(site));
             scope.spawn(|| a_stream_comes_first(site));
             for listener in &others {
@@ -122,6 +127,18 @@ fn a_task_waits(site: &Site) {
     });
 }
 
+/// The child's check of the inherited socket would be taken for the parent's.
+fn a_forked_child_drops_it(site: &Site) {
+    let mut listener = Some(Listener::bind(site.v4(0)).unwrap());
+    let address = listener.as_ref().unwrap().local_addr();
+    close_socket(address.socket_addr().unwrap());
+    assert!(child_ends(|| drop(listener.take())));
+    let listener = ManuallyDrop::new(listener.unwrap());
+    expect_closed(site, &listener.accept(PATIENCE).unwrap_err(), address);
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(address);
+}
+
 /// A request that has come before the socket was closed is accepted, although nobody has waited
 /// until the check of the socket was due.
 fn a_request_comes_first(site: &Site) {
@@ -177,22 +194,51 @@ fn close_after_request(site: &Site, listener: &RdmaListener, address: CmAddr) {
 /// The command's server reports it and does not end, because its end might crash the
 /// kernel.
 fn the_command_stays(site: &Site) {
-    let mut command = Command::new("rdmacm");
-    command.args(["ping", "--port", "0", "--listen", &site.v4.to_string()]);
-    let output = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
-    let mut output = BufReader::new(output.unwrap());
-    let mut line = || {
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        line
-    };
-    let listening = line();
+    let mut output = serving(&["ping", "--listen", &site.v4.to_string()]);
+    let listening = line(&mut output);
     let address = listening.trim().rsplit(' ').next().unwrap();
     close_socket(address.parse().unwrap());
-    let words = line();
+    let words = line(&mut output);
     assert!(words.contains("siw") && words.contains(address), "{words}");
-    // Its standard error ends when the process does.
-    let mut end = [PollFd::new(output.get_ref().as_fd(), PollFlags::POLLIN)];
+    stays(&output);
+}
+
+/// Nor does one whose socket for one address family is closed, after its only client has come by
+/// the other.
+fn a_command_that_has_served_stays(site: &Site, arguments: &[&str]) {
+    let mut output = serving(&[arguments, &["--listen"]].concat());
+    let listening = line(&mut output);
+    let port = listening.trim().rsplit(':').next().unwrap();
+    close_socket(SocketAddr::from((site.v4, port.parse().unwrap())));
+    let words = line(&mut output);
+    assert!(words.contains("siw"), "{words}");
+    let mut client = Command::new("rdmacm");
+    client
+        .args(arguments)
+        .args(["--port", port, &site.v6.to_string()]);
+    let served = client.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    assert!(served.unwrap().success());
+    stays(&output);
+}
+
+/// A server of the command on a port of the kernel's choice, and its standard error.
+fn serving(arguments: &[&str]) -> BufReader<ChildStderr> {
+    let mut command = Command::new("rdmacm");
+    command.args(arguments).args(["--port", "0"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let output = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
+    BufReader::new(output.unwrap())
+}
+
+fn line(output: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    line
+}
+
+/// Its standard error, which may have more lines, ends when the process does.
+fn stays(output: &BufReader<ChildStderr>) {
+    let mut end = [PollFd::new(output.get_ref().as_fd(), PollFlags::empty())];
     let timeout = PollTimeout::try_from(WHILE).unwrap();
     assert_eq!(poll(&mut end, timeout).unwrap(), 0);
 }

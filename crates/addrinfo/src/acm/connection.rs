@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn a_fifo_as_port_file_does_not_block() {
         let rundir = tempfile::tempdir().unwrap();
-        fs::create_dir(rundir.path().join("ibacm.port")).unwrap();
+        let file = rundir.path().join("ibacm.port");
+        nix::unistd::mkfifo(&file, Mode::S_IRUSR).unwrap();
         assert_eq!(port(rundir.path()), None);
     }
 

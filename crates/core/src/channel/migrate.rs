@@ -37,13 +37,22 @@ impl CmId {
 
 /// Migrates the child of a connect request to the channel on which its event was
 /// read, if it is on another one. Tries every channel the listener was on: readers
-/// may overtake each other, so the order of events does not say which it is.
-pub(super) fn migrate_child(listener: &IdState, child: u32, to: &Arc<Channel>) {
+/// may overtake each other, so the order of events does not say which it is. Returns the channel
+/// that it stays on if it does not migrate, because its device is gone.
+pub(super) fn migrate_child(
+    listener: &IdState,
+    child: u32,
+    to: &Arc<Channel>,
+) -> Option<Arc<Channel>> {
     for channel in listener.other_request_sources(to) {
-        if migrate(child, &channel, to).is_ok() {
-            return;
+        match migrate(child, &channel, to) {
+            Ok(()) => break,
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Some(channel),
+            // It is on another one.
+            Err(_) => {}
         }
     }
+    None
 }
 
 /// `MIGRATE_ID` is sent to the new file and names the old one.

@@ -174,7 +174,8 @@ fn deliver_request(
         channel.destroy_child(answer.id, sources);
         return None;
     };
-    migrate_child(listener, answer.id, channel);
+    let elsewhere = migrate_child(listener, answer.id, channel);
+    let channel = elsewhere.as_ref().unwrap_or(channel);
     let child = CmId::from_request(channel, listener, answer);
     Some(Event::new(listener.handle().clone(), Some(child), answer))
 }
@@ -205,7 +206,8 @@ fn finish_resolution(id: &IdState, answer: &EventResponse) {
 /// Whether after this event an id needs no answer of its peer any more.
 ///
 /// A peer that is unreachable may still answer: the kernel also says so when the link-layer address of
-/// the neighbour changes (`cma_netevent_work_handler`), and goes on waiting.
+/// the neighbour changes (`cma_netevent_work_handler`), and goes on waiting. Nor is the removal of the
+/// device an answer: the kernel carries commands out for a moment after it (`ucma_event_handler`).
 fn is_answer(event: EventNumber) -> bool {
     matches!(
         event,
@@ -216,6 +218,5 @@ fn is_answer(event: EventNumber) -> bool {
             | EventNumber::REJECTED
             | EventNumber::ESTABLISHED
             | EventNumber::DISCONNECTED
-            | EventNumber::DEVICE_REMOVAL
     )
 }

@@ -20,7 +20,7 @@ impl IdHandle {
     /// without a device or a peer no path records.
     ///
     /// For an id with IP addresses this is one query, and one more for path records of InfiniBand,
-    /// and for the caller's on iWARP. If the source is link-local, there is one more for the
+    /// and for the caller's on RoCE and iWARP. If the source is link-local, there is one more for the
     /// partition key, and one for path records. That of RoCE has LIDs of 0 if the source is not
     /// link-local, instead of bytes of a MAC address.
     ///
@@ -60,7 +60,8 @@ impl IdHandle {
             if with_path_records && addresses.destination.is_some() {
                 // `ucma_copy_iw_route` counts none, whatever the caller has set.
                 let has_more = answer.path_count > 0 || id.has_given_path();
-                route.path_records = if is_roce || !any_family {
+                let is_complete = is_roce && !id.has_given_path();
+                route.path_records = if is_complete || !any_family {
                     paths(&answer, any_family)?
                 } else if has_more {
                     id.query_paths()?.to_vec()

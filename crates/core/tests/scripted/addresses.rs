@@ -305,6 +305,23 @@ fn a_route_on_roce_is_one_query() {
     }
 }
 
+/// The answer has no room for all that the caller has set.
+#[test]
+fn the_callers_path_on_roce_is_queried_apart() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let path = rdmacm_abi::PathRecordData::new_zeroed();
+    id.set_ib_path(&[PathData::from(&path)]).unwrap();
+    let queried = CommandNumber::QUERY_ROUTE;
+    fixture.ucma.answer(queried, &roce_answer());
+    let mut paths = QueryPathResponse::<1>::new_zeroed();
+    paths.path_count.set(1);
+    paths.paths[0].record.service_id = 9.into();
+    fixture.ucma.answer(CommandNumber::QUERY, &paths);
+    let route = id.route(true).unwrap();
+    assert_eq!(route.path_records[0].record.service_id, 9);
+}
+
 #[test]
 fn path_records_elsewhere_are_queried_apart() {
     let fixture = Fixture::new();

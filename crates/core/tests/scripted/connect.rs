@@ -184,7 +184,7 @@ fn only_answers_of_the_peer_end_the_wait_for_one() {
         (EventNumber::REJECTED, true),
         (EventNumber::ESTABLISHED, true),
         (EventNumber::DISCONNECTED, true),
-        (EventNumber::DEVICE_REMOVAL, true),
+        (EventNumber::DEVICE_REMOVAL, false),
         (EventNumber::ADDR_CHANGE, false),
         (EventNumber::TIMEWAIT_EXIT, false),
     ] {

@@ -155,6 +155,25 @@ fn connect_requests_follow_a_listener_from_its_previous_channels() {
     assert_eq!(from, [between.channel.as_raw_fd(), old.channel.as_raw_fd()]);
 }
 
+/// A child whose device is gone does not migrate, and is there until it is destroyed.
+#[test]
+fn a_child_that_does_not_migrate_is_destroyed_where_it_is() {
+    let (old, new) = (Fixture::new(), other());
+    let (listener, request) = listener_with_a_request(&old);
+    listener.migrate(&new.channel).unwrap();
+    new.ucma.report(&request);
+    new.ucma.refuse(CommandNumber::MIGRATE_ID, libc::ENXIO);
+    let event = new.channel.try_next_event().unwrap().unwrap();
+    for fixture in [&old, &new] {
+        fixture.ucma.forget();
+    }
+    drop(event);
+    assert!(new.sent().is_empty());
+    let sent = old.ucma.take();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].request::<DestroyId>().id, CHILD);
+}
+
 /// A request that came between would be on a file that nobody knows of.
 #[test]
 fn an_id_does_not_begin_to_listen_during_a_migration() {

@@ -8,7 +8,7 @@ use rdmacm_core::{Deadline, Error};
 use super::Node;
 use crate::event_loop::spawn_blocking;
 
-/// How long a resolution that runs may take beyond its deadline, see [`Hints::deadline`].
+/// How long a resolution that has started may take beyond its deadline, see [`Hints::deadline`].
 const LATENESS: Duration = Duration::from_secs(3);
 
 impl Node {
@@ -38,9 +38,8 @@ impl Node {
         let resolver = self.resolver.clone();
         let task = move || resolver.resolve(host.as_deref(), service.as_deref(), &of_task);
         let until = hints.until(self.event_loop.now());
-        let until = until.and_then(|until| until.checked_add(LATENESS));
-        match spawn_blocking(&self.event_loop, until, task).await {
-            Ok(found) => found.unwrap_or(Err(addrinfo::Error::LookupPanicked)),
+        match spawn_blocking(&self.event_loop, until, LATENESS, task).await {
+            Ok(found) => found.unwrap_or_else(|lost| Err(lost.into())),
             Err(Error::DeadlinePassed) => Err(addrinfo::Error::LookupDeadline),
             Err(error) => Err(error.into()),
         }

@@ -70,6 +70,13 @@ impl Threads {
     }
 
     #[cfg(test)]
+    pub(super) fn while_locked(&self, work: impl FnOnce()) {
+        let state = self.state();
+        work();
+        drop(state);
+    }
+
+    #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
         self.state().idle
     }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_addrinfo::{self as addrinfo, AddrInfoResolver, Hints, parse_numeric};
+use rdmacm_addrinfo::{AddrInfoResolver, Hints, parse_numeric};
 use rdmacm_core::{CmAddr, Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
@@ -216,9 +216,11 @@ impl ConnectAttempts<'_> {
         } else {
             let (resolver, host, service) = (self.resolver.clone(), host.clone(), service.clone());
             let look_up = move || resolver.addresses(&*host, &*service, &hints);
-            let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
-            let found = found.map_err(|error| attempt.fail(Stage::LookUp, error))?;
-            found.unwrap_or(Err(addrinfo::Error::LookupPanicked))
+            let found = spawn_blocking(self.event_loop, attempt.until, Duration::ZERO, look_up);
+            let found = found
+                .await
+                .map_err(|error| attempt.fail(Stage::LookUp, error))?;
+            found.unwrap_or_else(|lost| Err(lost.into()))
         };
         let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
         Ok(found.into_iter().map(ConnectTarget::from).collect())

@@ -11,9 +11,7 @@ use crate::event_loop::{EventLoop, sleep_until};
 
 /// Starts each attempt when it is its turn: `attempt_delay` after the one before, or as soon as that
 /// one has failed. Returns the first success; the other attempts are dropped, which cancels them. If
-/// all fail, returns the error of the one that came furthest, of several the last: the first is
-/// mostly of an address family that the network does not have. But a rejection counts rather
-/// than a later failure that is none. `None` if there is none to start.
+/// all fail, returns the error of the one that came [`furthest`]. `None` if there is none to start.
 ///
 /// After a failure, none is started any more once the deadline of all `has_passed`: it would have
 /// no time, and its error would hide the one that had.
@@ -73,12 +71,17 @@ fn poll_any<T, F: Future<Output = Result<T>>>(
     Poll::Pending
 }
 
+/// At the same stage, an answer of a peer counts rather than none, and a final one rather than one
+/// that may change: that nobody listens at one address does not make the answer at another worth
+/// asking for again. Otherwise the later one counts: the first is mostly of an address family that
+/// the network does not have.
 fn furthest(one: Option<Error>, other: Error) -> Error {
+    let distance = |error: &Error| {
+        let is_answer = error.is_answer();
+        (error.stage(), is_answer, is_answer && !error.is_retryable())
+    };
     match one {
-        Some(one) if one.stage() > other.stage() => one,
-        Some(one) if one.stage() == other.stage() && one.is_rejected() && !other.is_rejected() => {
-            one
-        }
+        Some(one) if distance(&one) > distance(&other) => one,
         _ => other,
     }
 }

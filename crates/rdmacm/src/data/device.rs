@@ -238,7 +238,9 @@ impl OpenDevice {
 
 impl Drop for OpenDevice {
     fn drop(&mut self) {
-        for event_loop in self.watchers().iter().filter_map(Weak::upgrade) {
+        // Without the lock, which a thread of a forked child's parent may have held.
+        let watchers = std::mem::take(self.watchers.get_mut());
+        for event_loop in watchers.iter().filter_map(Weak::upgrade) {
             event_loop.unwatch(self);
         }
     }

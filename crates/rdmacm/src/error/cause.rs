@@ -7,6 +7,7 @@ use rdmacm_addrinfo as addrinfo;
 use rdmacm_core::{self as core, ErrnoName, EventFailure, EventKind};
 
 use crate::close_reason::CloseReason;
+use crate::event_loop::TaskLost;
 use crate::failed_request::FailedRequest;
 
 /// What went wrong.
@@ -232,6 +233,16 @@ impl fmt::Display for Refusal<'_> {
         match refused.cause() {
             Some(cause) => write!(f, ": {cause}"),
             None => write!(f, ": {}", io::Error::from_raw_os_error(refused.errno)),
+        }
+    }
+}
+
+/// Why a lookup on the blocking executor has no result.
+impl From<TaskLost> for addrinfo::Error {
+    fn from(lost: TaskLost) -> Self {
+        match lost {
+            TaskLost::Panicked => Self::LookupPanicked,
+            TaskLost::Dropped => Self::LookupDropped,
         }
     }
 }

@@ -19,6 +19,15 @@ impl Error {
         }
     }
 
+    /// Whether a peer has answered, but not accepted.
+    pub(crate) fn is_answer(&self) -> bool {
+        #[cfg(feature = "verbs")]
+        if let Cause::Handshake(_) = self.0.cause {
+            return true;
+        }
+        self.is_rejected()
+    }
+
     /// Whether an established connection, or a datagram socket, is closed: the peer
     /// disconnected or broke the protocol, a request failed, the device was removed or its context
     /// closed, or the bond that has the socket's address has failed over.

@@ -74,7 +74,8 @@ impl EventQueue {
 
     pub(crate) fn push(&self, event: QueuedEvent) {
         let mut inner = self.inner();
-        if is_request(&event) {
+        let is_request = is_request(&event);
+        if is_request {
             if inner.is_closed || inner.max_requests.is_some_and(|max| inner.requests >= max) {
                 drop(inner);
                 // Dropping a request rejects it at once.
@@ -85,12 +86,18 @@ impl EventQueue {
         }
         inner.events.push(event);
         self.is_ready.store(true, Ordering::Release);
-        let mut next = inner.waiters.next();
+        // A request is for one of those who accept. What ends a connection is for all, also if the
+        // first of them is a future that nobody polls.
+        let mut woken: Wakers = if is_request {
+            inner.waiters.next()
+        } else {
+            inner.waiters.iter().cloned().collect()
+        };
         if let Some(connection) = &inner.connection {
-            next.add(connection.clone());
+            woken.add(connection.clone());
         }
         drop(inner);
-        next.wake();
+        woken.wake();
     }
 
     /// From now on this waker too is woken by all that comes. Those who have waited for the

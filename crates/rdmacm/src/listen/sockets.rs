@@ -181,9 +181,18 @@ fn is_device(event_loop: &EventLoop, id: DeviceId, device: &RdmaDevice) -> bool 
 }
 
 fn is_present(device: &RdmaDevice) -> bool {
+    may_be_among(&RdmaDevice::list(), device)
+}
+
+/// Only a list without the device proves that it is gone. Without a descriptor for netlink there is
+/// no list, or one of sysfs without the devices' indexes.
+fn may_be_among(devices: &rdmacm_core::Result<Vec<RdmaDevice>>, device: &RdmaDevice) -> bool {
     // It may have another name since.
-    let is_same = |other: &RdmaDevice| device_id(other) == device_id(device);
-    RdmaDevice::list().is_ok_and(|devices| devices.iter().any(is_same))
+    let may_be_same = |other: &RdmaDevice| {
+        other.guid == device.guid && (other.index.is_none() || other.index == device.index)
+    };
+    let devices = devices.as_ref();
+    devices.map_or(true, |devices| devices.iter().any(may_be_same))
 }
 
 /// An id with a device has one socket, one without a socket on each interface.
@@ -303,6 +312,28 @@ mod tests {
         assert!(sockets.check(now).is_ok());
         assert_eq!(sockets.unsafe_ids(), BTreeSet::new());
         assert_eq!(sockets.next_check(), None);
+    }
+
+    #[test]
+    fn only_a_list_without_the_device_proves_its_removal() {
+        let device = |index, guid| {
+            let id = DeviceId {
+                index,
+                guid: Guid(guid),
+            };
+            RdmaDevice::new(id, "siw0", Transport::IWarp)
+        };
+        let looked_for = device(Some(7), 7);
+        for (listed, may_be_there) in [
+            (vec![device(Some(7), 7)], true),
+            (vec![device(None, 7)], true),
+            (vec![device(Some(8), 7)], false),
+            (vec![device(None, 8)], false),
+            (vec![], false),
+        ] {
+            assert_eq!(may_be_among(&Ok(listed), &looked_for), may_be_there);
+        }
+        assert!(may_be_among(&Err(rdmacm_core::Error::Busy), &looked_for));
     }
 
     #[test]

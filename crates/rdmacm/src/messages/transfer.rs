@@ -12,6 +12,7 @@ use super::status::Status;
 use super::transfer_error::TransferError;
 use super::waiters::Interest;
 use crate::attempt::Attempt;
+use crate::data::Failure;
 use crate::data::failed_request;
 use crate::error::Cause;
 use crate::event_loop::EventLoop;
@@ -280,7 +281,11 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
                 (Some(completed), _) => Some(Ok(completed)),
                 // Its requests complete in the parent only.
                 (None, Status::Closed(cause)) if context.is_in_child() => Some(Err(cause)),
-                (None, _) => None,
+                // Nobody would be notified of the completion.
+                (None, _) => match state.failure() {
+                    Some(Failure::Device(error)) => Some(Err(Cause::device(error.clone()))),
+                    _ => None,
+                },
             }
         });
         match completed.await.and_then(|completed| completed) {

@@ -165,7 +165,9 @@ impl RdmaStream {
             ///
             /// # Errors
             /// [`TimedOut`](io::ErrorKind::TimedOut) if bytes were not acknowledged in time, with
-            /// their number in the text; why the connection has failed before that.
+            /// their number in the text; [`BrokenPipe`](io::ErrorKind::BrokenPipe) if the peer had
+            /// closed the stream before its device acknowledged them; why the connection has failed
+            /// before that.
             #[doc(alias = "rclose")]
         }
         pub fn close(self, deadline: impl Into<Deadline>) -> io::Result<()> {

@@ -458,7 +458,7 @@ impl StreamConnection {
     }
 
     /// Closes both directions, and waits until the peer's device has acknowledged all that
-    /// was written, unless the peer has closed both directions, too.
+    /// was written.
     pub(crate) async fn close(&self, deadline: Deadline) -> Result<()> {
         self.shut_down(How::Both);
         let attempt = self.attempt(deadline);
@@ -474,10 +474,11 @@ impl StreamConnection {
         self.queue_pair.poll();
         let has_peer_closed = self.queue_pair.status().shutdown.peer_disconnected();
         let cause = match (ended, self.queue_pair.unacknowledged()) {
-            _ if has_peer_closed => return Ok(()),
             (Ok(()), 0) => return Ok(()),
-            (Ok(()), _) => self.end_cause(),
+            (Err(_), 0) if has_peer_closed => return Ok(()),
             (Err(Cause::Deadline), bytes) if bytes > 0 => Cause::NotAcknowledged(bytes),
+            _ if has_peer_closed => Cause::ShutDown,
+            (Ok(()), _) => self.end_cause(),
             (Err(cause), _) => cause,
         };
         Err(self.fail(&attempt, Stage::Close, cause))

@@ -187,13 +187,21 @@ fn a_rejection_counts_rather_than_a_timeout_after_it() {
     assert!(error.is_rejected(), "{error}");
 }
 
-/// It is final, and that nobody listens at another address is not.
+/// It is final, and that nobody listens at the other address is not, before it or after it.
 #[test]
-fn a_rejection_by_a_program_counts_rather_than_one_before_it() {
-    for two in TwoAddresses::each() {
-        let server = node(&two.other);
+fn a_rejection_by_a_program_counts_rather_than_the_lack_of_a_listener() {
+    let first_or_other = [false, true].into_iter();
+    for (two, is_first) in
+        first_or_other.flat_map(|is_first| TwoAddresses::each().map(|two| (two, is_first)))
+    {
+        let host = if is_first {
+            &two.hosts.server
+        } else {
+            &two.other
+        };
+        let server = node(host);
         let listener = Listener::options().with_node(&server);
-        let listener = listener.bind((two.other.address().unwrap(), PORT)).unwrap();
+        let listener = listener.bind((host.address().unwrap(), PORT)).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| {
                 let incoming = listener.accept(None).unwrap();

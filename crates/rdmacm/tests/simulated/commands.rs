@@ -9,7 +9,9 @@ use libc::{
     ENOMEM, ENXIO, EPERM, ETIMEDOUT,
 };
 use rdmacm::core::{CommandNumber, ConnParam};
-use rdmacm::{BlockingExecutor, CLOSE_DEADLINE, Cause, Error, Listener, Node, Stage};
+use rdmacm::{
+    BlockingExecutor, CLOSE_DEADLINE, Cause, Connector, Error, Listener, Node, Stage, addrinfo,
+};
 
 use crate::hosts::{Hosts, Server, channel, node};
 
@@ -165,6 +167,11 @@ fn an_executor_that_drops_a_command_is_no_deadline() {
     let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
     assert_eq!(error.stage(), Stage::Connect);
     assert!(matches!(error.cause(), Cause::CommandDropped), "{error}");
+    let connector = Connector::new("localhost:7471").with_node(&client);
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    let Cause::Name(addrinfo::Error::LookupDropped) = error.cause() else {
+        panic!("{error:?}");
+    };
     hosts.assert_client_is_clean();
 }
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::thread;
 
-use rdmacm::core::{CommandNumber, QpState};
+use rdmacm::core::{CommandNumber, PortSpace, QpState};
 use rdmacm::{Cause, Listener, Stage};
 
 use crate::hosts::{Hosts, SECOND, Server, node};
@@ -139,13 +139,29 @@ fn a_peer_whose_host_does_not_answer_is_unreachable() {
         assert!(error.elapsed() <= 4 * SECOND, "{error}");
         connecting.join().unwrap().unwrap_err();
     });
-    hosts.client.set_link_up("rxe0", true);
-    // A host that has answered of late is not asked again.
-    for refuses in [false, true] {
-        if refuses {
-            hosts
-                .server
-                .fail_next(CommandNumber::RESOLVE_IP, 1, libc::EIO);
+}
+
+/// One that cannot be asked for is asked by the command that needs it.
+#[test]
+fn a_host_that_has_answered_of_late_is_not_asked_again() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(&node(&hosts.server));
+    let client = node(&hosts.client);
+    let connect = || hosts.connector(&client).connect_with(&hosts.client_pairs);
+    let refuse_next = || {
+        let command = CommandNumber::RESOLVE_IP;
+        hosts.server.fail_next(command, 1, libc::EIO);
+    };
+    let is_refused = || {
+        let channel = hosts.server.channel().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let resolved = id.resolve_addr(None, hosts.address(), SECOND);
+        resolved.err().and_then(|error| error.raw_os_error()) == Some(libc::EIO)
+    };
+    // The first refusal is that of the question, the second one of nothing.
+    for asks in [true, false, false] {
+        if asks {
+            refuse_next();
         }
         thread::scope(|scope| {
             let connecting = scope.spawn(connect);
@@ -153,7 +169,16 @@ fn a_peer_whose_host_does_not_answer_is_unreachable() {
             drop(request.accept_with(&hosts.server_pairs).unwrap());
             drop(connecting.join().unwrap());
         });
+        assert!(!is_refused());
     }
+    refuse_next();
+    thread::scope(|scope| {
+        let connecting = scope.spawn(connect);
+        let request = listener.accept(None).unwrap();
+        drop(request.accept_with(&hosts.server_pairs).unwrap());
+        drop(connecting.join().unwrap());
+    });
+    assert!(is_refused());
 }
 
 #[test]

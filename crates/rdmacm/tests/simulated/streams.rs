@@ -11,7 +11,7 @@ use rdmacm::verbs::CommandNumber;
 use rdmacm::{
     CLOSE_DEADLINE, Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions, core,
 };
-use rdmacm_sim::{Fabric, Host};
+use rdmacm_sim::{Fabric, Host, MessageKind};
 
 use crate::hosts::{PORT, channel};
 
@@ -437,6 +437,19 @@ fn a_write_that_no_device_acknowledges_is_reported() {
     );
     assert!(error.elapsed() >= SECOND, "{error}");
     drop(server);
+}
+
+/// As those to a peer that has closed the stream before they came.
+#[test]
+fn a_write_that_is_not_acknowledged_before_the_peer_closes_is_reported() {
+    let hosts = Hosts::new(Fabric::roce(["client", "server"]), "rxe0");
+    let (mut client, server) = hosts.connect();
+    hosts.server.drop_next(MessageKind::DataReply, usize::MAX);
+    (&client).write_all(&[1; 100]).unwrap();
+    drop(server);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    let error = client.close(CLOSE_DEADLINE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}");
 }
 
 /// RFC 5044 §7.1: the connecting side sends first.

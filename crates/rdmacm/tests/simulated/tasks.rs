@@ -8,6 +8,7 @@ use rdmacm::core::Deadline;
 use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
 use rdmacm::{BlockingExecutor, BlockingTask, CLOSE_DEADLINE, Cause, Stage};
 use rdmacm_sim::Host;
+use rdmacm_test_helpers::poll_at_most;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -150,8 +151,10 @@ async fn a_resolution_ends_though_the_executor_is_busy() {
     let options = options.executor(std::sync::Arc::new(Busy::default()));
     let node = options.open().unwrap();
     let hints = Hints::rc().deadline(SECOND);
+    let began = tokio::time::Instant::now();
     let error = node.resolve("10.0.0.2", "7471", &hints).await.unwrap_err();
     assert_eq!(error, addrinfo::Error::LookupDeadline);
+    assert_eq!(began.elapsed().as_secs(), 1);
 }
 
 /// tokio's own timers do not reach it.
@@ -294,5 +297,26 @@ async fn what_came_before_a_deadline_of_zero_is_read() {
         hosts.fabric.advance(SECOND);
         let reason = connection.closed(std::time::Duration::ZERO).await.unwrap();
         assert!(reason.is_orderly(), "{reason}");
+    }
+}
+
+/// As that of a branch of `select!` while another one's handler runs.
+#[tokio::test(start_paused = true)]
+async fn a_future_that_nobody_polls_does_not_hold_up_other_waiters() {
+    let hosts = Hosts::roce();
+    let server = node(&hosts.server);
+    let listener = listen(&hosts, &server);
+    let client = node(&hosts.client);
+    let [connection, accepted] = connect(&hosts, &client, &listener).await;
+    let drivers = [client.clone(), server.clone()]
+        .map(|node| tokio::spawn(async move { node.drive().await }));
+    let mut kept = Box::pin(connection.closed(None));
+    assert!(poll_at_most(1, &mut kept).await.is_none());
+    drop(accepted);
+    let closed = tokio::time::timeout(SECOND, connection.closed(None)).await;
+    closed.unwrap().unwrap();
+    drop(kept);
+    for driver in drivers {
+        driver.abort();
     }
 }

@@ -14,6 +14,9 @@ use crate::provider::{CompletionRing, CompletionRings};
 use crate::request_id::RequestId;
 use crate::work_queue::AnyWorkQueue;
 
+/// For how many completions memory is reserved at once.
+const MOST_AT_ONCE: usize = 64;
+
 impl CompletionQueue {
     /// Takes the oldest completion, without a system call. Source: `ibv_poll_cq(3)`.
     ///
@@ -271,11 +274,16 @@ impl CompletionQueue {
             return Err(self.context().closed_error());
         };
         loop {
+            // Memory for no more than there may be soon.
+            let step = left.min(MOST_AT_ONCE);
             let take = |slots: &mut Spare<'_>| self.take_next(&mut state, slots);
-            let (count, taken) = append(completions, left, take);
+            let (count, taken) = append(completions, step, take);
             left -= count;
             if taken.is_all || left == 0 {
                 break;
+            }
+            if count == step {
+                continue;
             }
             let mut polled = Ok(None);
             self.poll_any(&mut state, &mut polled);

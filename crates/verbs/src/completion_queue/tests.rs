@@ -149,6 +149,16 @@ fn unknown_numbers_of_a_queue_complete_nothing() {
 }
 
 #[test]
+fn an_empty_queue_takes_no_memory_whatever_the_limit() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 1 << 20);
+    let mut taken = Vec::new();
+    assert_eq!(queue.poll_many(&mut taken, usize::MAX), Ok(0));
+    assert!(taken.capacity() < 1024);
+    drop(queue_pair);
+}
+
+#[test]
 fn completions_of_destroyed_queue_pairs_are_skipped() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);

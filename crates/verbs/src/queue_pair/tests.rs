@@ -537,6 +537,26 @@ fn a_reset_that_discards_requests_keeps_their_memory() {
     assert!(![s0, r0].iter().any(|work| outstanding.contains(work)));
 }
 
+/// Also if a completion was polled before, so that the others are about to be returned.
+#[test]
+fn memory_of_receive_requests_is_returned_oldest_first() {
+    let device = Stub::new(true);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let post = || queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    let discarded = post();
+    to(&queue_pair, QpState::ERR);
+    to(&queue_pair, QpState::RESET);
+    let [polled, last] = [post(), post()];
+    queue_pair.context().close();
+    assert_eq!(queue.poll().unwrap().unwrap().work, polled);
+    let works: Vec<_> = queue_pair
+        .destroy()
+        .into_iter()
+        .map(|(work, _)| work)
+        .collect();
+    assert_eq!(works, [discarded, last]);
+}
+
 #[test]
 fn completions_release_their_entries() {
     let device = Stub::new(false);

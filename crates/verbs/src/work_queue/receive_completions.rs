@@ -173,9 +173,10 @@ impl WorkQueue for ReceiveCompletions {
         self.qp_status.clear_unreported_receives();
         let count = unreported.len() + late.len() + self.posted.len();
         let mut all = Vec::with_capacity(count);
-        all.extend(unreported.into_iter().map(|one| (one.work, one.sg_list)));
+        // What a reset has discarded is the oldest.
         let late = late.into_iter();
         all.extend(late.map(|(number, sg_list)| (self.work(number), sg_list)));
+        all.extend(unreported.into_iter().map(|one| (one.work, one.sg_list)));
         let mut taken = 0;
         while let Some((number, sg_list)) = self.pop() {
             all.push((self.work(number), sg_list));

@@ -3,11 +3,11 @@
 
 use std::thread;
 
-use libc::{EAGAIN, EINVAL, EIO, ENOMEM, ENOSPC, EPERM};
+use libc::{EACCES, EAGAIN, EINVAL, EIO, ENOMEM, ENOSPC, EPERM};
 use rdmacm::verbs::CommandNumber;
 use rdmacm::{Cause, Error, MessageOptions, Stage};
 
-use super::Hosts;
+use super::{ALL, Hosts, SECOND};
 
 type Failures = (CommandNumber, &'static [i32]);
 
@@ -112,6 +112,29 @@ fn waiting_for_a_completion() {
     assert_refused(&error, Stage::Receive, command, EINVAL);
     drop((near, far));
     hosts.assert_clean();
+}
+
+/// The notification is not requested, so nobody would learn of the end.
+#[test]
+fn waiting_for_a_transfer() {
+    let command = CommandNumber::REQ_NOTIFY_CQ;
+    for flushes in [false, true] {
+        let hosts = Hosts::roce();
+        let (near, far) = hosts.connect();
+        near.set_deadline(600 * SECOND);
+        hosts.fabric.set_delay(SECOND);
+        let began = hosts.fabric.now();
+        let memory = near.allocate(4).unwrap();
+        let region = far.expose(4, ALL).unwrap();
+        let transfer = near.start_write(memory, region.remote()).unwrap();
+        hosts.client.fail_next(command, 1, EACCES);
+        if flushes {
+            near.flush().unwrap_err();
+        }
+        let error = transfer.wait().unwrap_err();
+        assert_eq!(error.error.raw_os_error(), Some(EACCES), "{error}");
+        assert!(hosts.fabric.now() - began < 60 * SECOND);
+    }
 }
 
 #[test]
