@@ -16,6 +16,7 @@ use crate::stream::{SendSlot, StreamHandle};
 #[derive(Debug)]
 pub struct OwnedReadHalf {
     pub(super) inner: Arc<StreamHandle>,
+    is_reunited: bool,
 }
 
 /// The half of a stream that writes, see [`RdmaStream::into_split`].
@@ -25,7 +26,16 @@ pub struct OwnedReadHalf {
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     pub(super) inner: Arc<StreamHandle>,
-    closes_on_drop: bool,
+    on_drop: WriterDrop,
+}
+
+/// What dropping a half that writes does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriterDrop {
+    Closes,
+    Forgets,
+    /// It is part of the whole stream again.
+    Nothing,
 }
 
 impl RdmaStream {
@@ -35,9 +45,13 @@ impl RdmaStream {
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         let write = OwnedWriteHalf {
             inner: Arc::clone(&self.inner),
-            closes_on_drop: true,
+            on_drop: WriterDrop::Closes,
         };
-        (OwnedReadHalf { inner: self.inner }, write)
+        let read = OwnedReadHalf {
+            inner: self.inner,
+            is_reunited: false,
+        };
+        (read, write)
     }
 }
 
@@ -47,14 +61,24 @@ impl OwnedReadHalf {
     /// # Errors
     /// The halves, if they are of different streams.
     pub fn reunite(
-        self,
-        write: OwnedWriteHalf,
+        mut self,
+        mut write: OwnedWriteHalf,
     ) -> Result<RdmaStream, ReuniteError<Self, OwnedWriteHalf>> {
         if !Arc::ptr_eq(&self.inner, &write.inner) {
             return Err(ReuniteError(self, write));
         }
-        write.forget();
-        Ok(RdmaStream { inner: self.inner })
+        self.is_reunited = true;
+        write.on_drop = WriterDrop::Nothing;
+        let inner = Arc::clone(&self.inner);
+        Ok(RdmaStream { inner })
+    }
+}
+
+impl Drop for OwnedReadHalf {
+    fn drop(&mut self) {
+        if !self.is_reunited && !self.inner.is_in_child() {
+            self.inner.has_given_up_reading();
+        }
     }
 }
 
@@ -77,14 +101,19 @@ impl OwnedWriteHalf {
     /// Drops the half without closing the stream for writing. The stream is closed when the other
     /// half is dropped, and now if it was.
     pub fn forget(mut self) {
-        self.closes_on_drop = false;
+        self.on_drop = WriterDrop::Forgets;
     }
 }
 
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
-        if self.closes_on_drop && !self.inner.is_in_child() {
-            self.inner.shut_down(How::Write);
+        if self.inner.is_in_child() {
+            return;
+        }
+        match self.on_drop {
+            WriterDrop::Closes => self.inner.shut_down(How::Write),
+            WriterDrop::Forgets => self.inner.has_given_up_writing(),
+            WriterDrop::Nothing => {}
         }
     }
 }

@@ -177,10 +177,10 @@ impl PendingHandshakes {
     ) -> Result<Option<StreamHandle>> {
         loop {
             register();
-            self.give_up_on_silent_peers(ids);
             if let Some(stream) = self.take_stream(ids)? {
                 return Ok(Some(stream));
             }
+            self.give_up_on_silent_peers(ids);
             if let Some(stopped) = ids.stopped() {
                 // Nobody would complete what was begun.
                 self.give_up();

@@ -1,8 +1,8 @@
 //! Peers that are being accepted, several at a time.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{ConnParam, Deadline};
@@ -14,12 +14,19 @@ use super::options::StreamOptions;
 use crate::attempt::Attempt;
 use crate::connect::ACCEPT_DEADLINE;
 use crate::error::{Cause, Error, Result, Target};
-use crate::event_loop::{PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue, wake_all};
+use crate::event_loop::{EventQueue, PollSlot, QueuedEvent, RemovedWaiter, WaiterQueue, wake_all};
 use crate::listen::{ListeningIds, Request};
 use crate::stage::Stage;
 
 /// How many handshakes are in flight at a time by default.
 const MAX_HANDSHAKES: usize = 64;
+
+/// How long after a deadline nobody has looked who has waited for it all the time.
+const PUNCTUAL: Duration = Duration::from_millis(100);
+
+/// How much time a peer has whose deadline has passed while nobody waited: its answer may be
+/// there, unread.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes of a listener, which any caller that waits for a stream drives.
 #[derive(Debug)]
@@ -37,9 +44,46 @@ pub(crate) struct PendingHandshakes {
 
 #[derive(Debug, Default)]
 struct State {
-    pending: Vec<PendingStream>,
+    pending: Vec<PendingPeer>,
     /// Callers that wait for a stream: each waits for all handshakes.
     waiters: WaiterQueue,
+}
+
+/// A peer that is being accepted.
+#[derive(Debug)]
+struct PendingPeer {
+    stream: PendingStream,
+    /// When it is given up.
+    until: Option<Instant>,
+    has_had_grace: bool,
+}
+
+impl PendingPeer {
+    fn new(stream: PendingStream) -> Self {
+        Self {
+            until: stream.attempt().until,
+            stream,
+            has_had_grace: false,
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether it has not answered in time.
+    fn has_expired(&mut self, now: Instant) -> bool {
+        if !self.is_due(now) || self.stream.queue().is_ready() {
+            return false;
+        }
+        let is_punctual = !self.is_due(now.checked_sub(PUNCTUAL).unwrap_or(now));
+        if is_punctual || self.has_had_grace {
+            return true;
+        }
+        self.has_had_grace = true;
+        self.until = now.checked_add(GRACE);
+        false
+    }
 }
 
 impl Default for PendingHandshakes {
@@ -71,7 +115,7 @@ impl PendingHandshakes {
             Err(error) => return Err(error),
         };
         let mut state = self.state();
-        state.pending.push(pending);
+        state.pending.push(PendingPeer::new(pending));
         let wakers = state.all_waiters();
         drop(state);
         wake_all(wakers);
@@ -82,7 +126,7 @@ impl PendingHandshakes {
     pub(super) fn register(&self, ids: &ListeningIds, key: u64, waker: &Waker) {
         ids.register(key, waker);
         let mut state = self.state();
-        let queues = state.pending.iter().map(PendingStream::queue);
+        let queues = state.queues();
         let mut replaced: Vec<_> = queues
             .filter_map(|queue| queue.add_waiter(key, waker))
             .collect();
@@ -96,7 +140,7 @@ impl PendingHandshakes {
     pub(super) fn deregister(&self, ids: &ListeningIds, key: u64) {
         ids.deregister(key);
         let mut state = self.state();
-        let queues = state.pending.iter().map(PendingStream::queue);
+        let queues = state.queues();
         let removed: Vec<_> = queues
             .map(|queue| queue.remove_waiter(key))
             .filter(|removed| !removed.is_none())
@@ -117,15 +161,15 @@ impl PendingHandshakes {
             };
             // Without the lock: it may send commands.
             drop(state);
-            let handled = pending.handle(event);
-            if let Ok(pending) = &handled {
+            let handled = pending.stream.handle(event);
+            if let Ok(stream) = &handled {
                 // Who has gone meanwhile was not removed. All others are told to come again.
-                pending.queue().forget_waiters();
+                stream.queue().forget_waiters();
             }
             let mut state = self.state();
             let outcome = match handled {
-                Ok(pending) => {
-                    state.pending.push(pending);
+                Ok(stream) => {
+                    state.pending.push(PendingPeer { stream, ..pending });
                     None
                 }
                 Err(outcome) => Some(outcome),
@@ -195,8 +239,11 @@ impl State {
     }
 
     fn first_deadline(&self) -> Option<Instant> {
-        let deadlines = self.pending.iter().map(|one| one.attempt().until);
-        deadlines.flatten().min()
+        self.pending.iter().filter_map(|one| one.until).min()
+    }
+
+    fn queues(&self) -> impl Iterator<Item = &Arc<EventQueue>> {
+        self.pending.iter().map(|one| one.stream.queue())
     }
 
     /// All callers, who have to register again: a handshake was added, has another queue, or has
@@ -208,24 +255,27 @@ impl State {
     /// Takes out the peers that have not completed their handshake in time. They are dropped
     /// without the lock: the executor that destroys their queue pairs may use this thread.
     #[must_use]
-    fn expired(&mut self, now: Instant) -> Vec<PendingStream> {
+    fn expired(&mut self, now: Instant) -> Vec<PendingPeer> {
         if self.first_deadline().is_none_or(|first| first > now) {
             return Vec::new();
         }
-        let is_expired = |one: &PendingStream| {
-            let until = one.attempt().until;
-            until.is_some_and(|until| until <= now)
-        };
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let (expired, pending) = pending.partition(is_expired);
+        let (mut expired, mut pending) = (Vec::new(), Vec::new());
+        for mut one in std::mem::take(&mut self.pending) {
+            let to = if one.has_expired(now) {
+                &mut expired
+            } else {
+                &mut pending
+            };
+            to.push(one);
+        }
         self.pending = pending;
         expired
     }
 
     /// A handshake with an event, without which the listener goes on meanwhile.
-    fn take_next(&mut self) -> Option<(PendingStream, QueuedEvent)> {
-        let mut queues = self.pending.iter().enumerate();
-        let (index, event) = queues.find_map(|(index, one)| Some((index, one.queue().pop()?)))?;
+    fn take_next(&mut self) -> Option<(PendingPeer, QueuedEvent)> {
+        let with_event = |(index, queue): (usize, &Arc<EventQueue>)| Some((index, queue.pop()?));
+        let (index, event) = self.queues().enumerate().find_map(with_event)?;
         Some((self.pending.swap_remove(index), event))
     }
 }

@@ -34,6 +34,8 @@ struct Directions {
     progress: CallState,
     /// How many rechecks there were.
     rechecks: u32,
+    /// Whether nobody can read any more.
+    is_reader_gone: bool,
 }
 
 /// What a direction's calls have found.
@@ -88,6 +90,7 @@ impl Readiness {
             writing: CallState::None,
             progress: CallState::None,
             rechecks: 0,
+            is_reader_gone: false,
         });
         Ok(Arc::new(Self {
             descriptor: Descriptor::new(sources)?,
@@ -128,9 +131,19 @@ impl Readiness {
         if refused.iter().any(|state| *state != CallState::None) {
             directions.writing = CallState::None;
             directions.progress = CallState::None;
-            directions.reading = CallState::Due;
+            if !directions.is_reader_gone {
+                directions.reading = CallState::Due;
+            }
             self.publish(&directions);
         }
+    }
+
+    /// Reads are due no more, and never again.
+    fn give_up_reading(&self) {
+        let mut directions = self.directions();
+        directions.is_reader_gone = true;
+        directions.reading = CallState::None;
+        self.publish(&directions);
     }
 
     /// If calls in a direction are due, which [`end_recheck`](Self::end_recheck) decides again, the
@@ -243,10 +256,17 @@ impl StreamConnection {
         }
     }
 
-    /// This side has closed the direction of writing, and so given up what was refused.
-    pub(super) fn has_given_up_writing(&self) {
+    /// This side writes no more, and so has given up what was refused.
+    pub(crate) fn has_given_up_writing(&self) {
         if let Some(readiness) = self.readiness.get() {
             readiness.give_up_writing();
+        }
+    }
+
+    /// This side reads no more: who waits with the descriptor waits to write.
+    pub(crate) fn has_given_up_reading(&self) {
+        if let Some(readiness) = self.readiness.get() {
+            readiness.give_up_reading();
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{join_all, select};
 use rdmacm::tokio::{Connector, Node, RdmaListener};
 use rdmacm_sim::{Fabric, Host, MessageKind};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::tasks::Tasks;
@@ -82,6 +82,56 @@ async fn a_silent_peer_is_given_up_by_a_caller_that_polls() {
     assert!((SECOND / 2..2 * SECOND).contains(&elapsed), "{elapsed:?}");
     driving.abort();
     drop(connecting);
+}
+
+/// Its answer is there, read or unread, when somebody waits again.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_has_answered_while_nobody_waited_is_accepted() {
+    for is_driven in [true, false] {
+        for tasks in Tasks::each() {
+            let driving = drive(&tasks.server_node).await;
+            if !is_driven {
+                driving.abort();
+            }
+            // The clock of the fabric moves on.
+            let client = drive(&tasks.client_node).await;
+            let (listener, connector) = tasks.listen();
+            let listener = RdmaListener::new(listener, small()).handshake_deadline(SECOND);
+            let connect = || tokio::spawn(connector.clone().connect_stream(small()));
+            // On RoCE, one of them answers when it is asked again.
+            tasks.client.drop_next(MessageKind::ReadyToUse, 1);
+            let connecting = [connect(), connect()];
+            sleep(SECOND / 10).await;
+            let _first = listener.accept().await.unwrap();
+            sleep(20 * SECOND).await;
+            let second = timeout(SECOND, listener.accept()).await;
+            let (mut second, _) = second.unwrap().unwrap();
+            second.write_all(b"welcome").await.unwrap();
+            for client in connecting {
+                client.await.unwrap().unwrap();
+            }
+            client.abort();
+            driving.abort();
+        }
+    }
+}
+
+/// One that does not answer is given up all the same.
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_is_given_up_though_nobody_waited() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let (listener, connector) = tasks.listen();
+    let listener = RdmaListener::new(listener, small()).handshake_deadline(SECOND);
+    tasks.client.drop_next(MessageKind::ReadyToUse, usize::MAX);
+    let before = tasks.server.id_count();
+    let connecting = tokio::spawn(connector.connect_stream(small()));
+    let accept = async |time| timeout(time, listener.accept()).await.is_err();
+    assert!(accept(SECOND / 10).await);
+    assert_eq!(tasks.server.id_count(), before + 1);
+    sleep(3 * SECOND).await;
+    assert!(accept(2 * SECOND).await);
+    assert_eq!(tasks.server.id_count(), before);
+    connecting.abort();
 }
 
 /// Not when the first of them is given up.

@@ -1,7 +1,8 @@
 //! The halves of a stream.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -153,5 +154,72 @@ async fn the_half_that_writes_maps_memory_and_writes_into_it() {
         let mut written = [0; 10];
         memory.read(0, &mut written);
         assert_eq!(written, *b"\0written!\0");
+    }
+}
+
+/// Repeats a call until it is refused and the descriptor says that it would be again.
+fn settle<T: AsFd>(half: &mut T, mut call: impl FnMut(&mut T) -> std::io::Result<usize>) {
+    for _ in 0..1000 {
+        let refused = call(half).err().map(|error| error.kind());
+        let mut fds = [PollFd::new(half.as_fd(), PollFlags::POLLIN)];
+        let is_ready = poll(&mut fds, PollTimeout::ZERO).unwrap() > 0;
+        if refused == Some(ErrorKind::WouldBlock) && !is_ready {
+            return;
+        }
+    }
+    panic!("it is always ready");
+}
+
+/// Nobody can read what has come, or the end.
+#[test]
+fn a_writer_waits_for_room_though_the_half_that_reads_is_gone() {
+    for hosts in Hosts::each() {
+        for sends in [true, false] {
+            let (mut client, server) = hosts.connect();
+            server.set_nonblocking(true).unwrap();
+            let (read, mut write) = server.into_split();
+            drop(read);
+            if sends {
+                client.write_all(b"unread").unwrap();
+            } else {
+                client.shutdown(Shutdown::Write).unwrap();
+            }
+            settle(&mut write, |write| write.write(&[1; 100]));
+        }
+    }
+}
+
+/// Nobody can repeat the write that was refused.
+#[test]
+fn a_reader_waits_for_bytes_though_the_half_that_writes_was_forgotten() {
+    for hosts in Hosts::each() {
+        let (mut client, server) = hosts.connect();
+        server.set_nonblocking(true).unwrap();
+        let (mut read, mut write) = server.into_split();
+        let mut written = 0;
+        settle(&mut write, |write| {
+            let bytes = write.write(&[1; 100]);
+            written += bytes.as_ref().unwrap_or(&0);
+            bytes
+        });
+        write.forget();
+        client.read_exact(&mut vec![0; written]).unwrap();
+        settle(&mut read, |read| read.read(&mut [0]));
+    }
+}
+
+/// As before the split.
+#[test]
+fn the_descriptor_of_reunited_halves_reports_bytes() {
+    for hosts in Hosts::each() {
+        let (mut client, server) = hosts.connect();
+        server.set_nonblocking(true).unwrap();
+        let (read, write) = server.into_split();
+        let mut server = read.reunite(write).unwrap();
+        settle(&mut server, |server| server.read(&mut [0]));
+        client.write_all(b"x").unwrap();
+        let mut fds = [PollFd::new(server.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut fds, PollTimeout::from(10_000_u16)).unwrap(), 1);
+        assert_eq!(server.read(&mut [0]).unwrap(), 1);
     }
 }
