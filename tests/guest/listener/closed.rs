@@ -2,7 +2,7 @@
 //! (task `closed_listeners` of `cargo xtask test`), because the kernel may crash when
 //! it destroys the id of such a listener.
 
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::mem::ManuallyDrop;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
