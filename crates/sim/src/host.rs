@@ -162,7 +162,8 @@ impl Host {
     /// Removes a device at once: its ids report `DEVICE_REMOVAL` and release their ports, their
     /// peers see the connections end, and every later command on them except for destroying
     /// them fails with `ENXIO`. Open contexts report `DEVICE_FATAL`, and their commands fail
-    /// with `EIO`. Ignored if the machine has no such device.
+    /// with `EIO`. The network interface stays: peers still resolve its address, and then nothing
+    /// answers on RoCE, and TCP refuses on iWARP. Ignored if the machine has no such device.
     ///
     /// Drivers that disconnect open contexts behave in this way, as rxe does from Linux 7.3 on.
     /// siw, and rxe before, do not: their removal waits until all contexts of the device are

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rdmacm_core::{Gid, Transport};
 
 use crate::cm::{self, CmMessage};
+use crate::device::Device;
+use crate::host_state::HostState;
 use crate::id::Attached;
 use crate::iwarp::{self, IwMessage};
 use crate::sim_state::SimState;
@@ -143,15 +145,39 @@ impl Packet {
         if self.is_resent_by_tcp() {
             return tcp::send(state, self);
         }
-        let receiver = state.locate(self.payload.transport(), self.destination);
-        let Some((receiver, _)) = receiver.filter(|_| state.can_leave(&self)) else {
+        if !state.can_leave(&self) {
             return;
+        }
+        let receiver = state.locate(self.payload.transport(), self.destination);
+        let Some((receiver, _)) = receiver else {
+            return self.have_tcp_refuse(state);
         };
         if self.is_lost(state) {
             return;
         }
         let delay = state.delay(self.host, receiver);
         state.clock.schedule(delay, Timer::Deliver(self));
+    }
+
+    /// The first segment of a TCP connection to an address without an iWARP device is refused by its
+    /// host.
+    fn have_tcp_refuse(self, state: &mut SimState) {
+        let Payload::Iw(IwMessage::Syn { from, .. }) = self.payload else {
+            return;
+        };
+        let has_it = |device: &Device| device.is_link_up && device.has_ip_gid(self.destination);
+        let refuses = |host: &HostState| host.is_responding && host.devices.iter().any(has_it);
+        let Some(host) = state.hosts.iter().position(refuses) else {
+            return;
+        };
+        let answer = Self {
+            host,
+            source: self.destination,
+            destination: self.source,
+            payload: Payload::Iw(IwMessage::Reset { to: from }),
+        };
+        let round_trip = state.delay(self.host, host).saturating_mul(2);
+        state.clock.schedule(round_trip, Timer::Deliver(answer));
     }
 
     /// Whether TCP sends it again until it arrives. What sets up a TCP connection has timers of

@@ -137,7 +137,9 @@ fn resolve_ip(
     let own_delay = host.delay;
     let state = &*kernel.state;
     let neighbour = state.hosts.iter().find_map(|host| {
-        let has_it = |device: &&Device| device.has_address(destination) && device.is_link_up;
+        // The network interface answers, also after its RDMA device was removed.
+        let has_it =
+            |device: &&Device| device.is_link_up && device.addresses.contains(&destination);
         let device = host.devices.iter().find(has_it)?;
         Some((device.mac_gid(), host.delay))
     });

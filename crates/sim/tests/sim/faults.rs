@@ -478,6 +478,27 @@ fn an_acknowledged_request_has_more_time() {
     assert_eq!(waited, Duration::from_millis(4608 + 15 * (65_536 + 512)));
 }
 
+/// That of the network interface. On iWARP, TCP refuses.
+#[test]
+fn a_peer_without_its_device_has_its_address() {
+    for hosts in Hosts::each() {
+        hosts.server.remove_device(hosts.choose("rxe0", "siw0"));
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        let begun = channel.now();
+        let connected = id.connect(client_param());
+        if hosts.is_iwarp {
+            errno(connected, libc::ECONNREFUSED);
+            assert!(channel.now() - begun < SECOND);
+        } else {
+            connected.unwrap();
+            let event = channel.next_event(None).unwrap();
+            assert_eq!(event.kind(), EventKind::Unreachable);
+            assert_eq!(channel.now() - begun, REQUEST_TIMEOUT);
+        }
+    }
+}
+
 #[test]
 fn the_port_of_a_removed_device_is_free() {
     for hosts in Hosts::each() {

@@ -97,8 +97,6 @@ impl MessageQueuePair {
 
     fn arm_queue(&self, side: CqKind) {
         if let Err(error) = self.queue(side).arm(false) {
-            // None comes: whoever waits next requests it again.
-            self.set_armed(&mut self.state(), side, false);
             self.fail(Failure::Device(error));
         }
     }
