@@ -44,7 +44,7 @@ impl Planned {
             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
                 let reason = reason(panic.as_ref());
                 // Printed at once: the end of a long output may be cut off.
-                println!("failed {}: {reason}", clock.name);
+                eprintln!("failed {}: {reason}", clock.name);
                 Err(reason.into())
             })
         });

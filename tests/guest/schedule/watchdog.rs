@@ -44,7 +44,8 @@ pub(crate) fn start() {
         loop {
             for test in running_for(LONG) {
                 if named.insert(test.clone()) {
-                    println!("{test} has run for {} s", LONG.as_secs());
+                    // Standard output has the results, a line of which may be half written.
+                    eprintln!("{test} has run for {} s", LONG.as_secs());
                 }
             }
             end_at(limit);
@@ -68,7 +69,8 @@ fn end_at(limit: Duration) {
     }
     let all = running_for(Duration::ZERO).join(", ");
     for test in overdue {
-        println!("test {test} ... FAILED\n\n---- {test} ----");
+        // On a line of its own, whatever another test was about to print.
+        println!("\ntest {test} ... FAILED\n\n---- {test} ----");
         println!("it has run for {} s; running: {all}\n", limit.as_secs());
     }
     std::process::exit(1);

@@ -72,9 +72,7 @@ fn calls(output: &str) -> Vec<Calls> {
             workloads.push(std::mem::take(&mut calls));
             continue;
         }
-        if measures && let Some(started) = started_thread(call) {
-            threads.insert(started);
-        }
+        threads.extend(started_thread(call).filter(|_| measures));
         let Some((name, rest)) = call.split_once('(') else {
             continue;
         };
