@@ -1,6 +1,6 @@
 //! The clients of a persistent server: their maximal number, and foreign ones.
 
-use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector};
+use rdmacm::{CmConnection, Connector};
 use rdmacm_core::{ConnParam, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
@@ -16,7 +16,7 @@ const FULL: &str = "the server is full: it serves 1 at once";
 /// Waits until the server has reported the end of the connection of a peer.
 fn disconnect(connection: &CmConnection<QueuePair>, server: &mut Tool) {
     let address = connection.local_addr().unwrap();
-    connection.close(CLOSE_DEADLINE).unwrap();
+    connection.close(PATIENCE).unwrap();
     server.wait_for(&format!("{address}: "));
 }
 

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::unistd::{pipe2, write};
-use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
+use rdmacm::{CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_verbs::{QpCaps, QueuePair, SendOperation, SendRequest};
@@ -77,7 +77,7 @@ fn a_server_whose_output_is_not_read_serves_its_clients_and_can_be_interrupted(s
     let first = connect(site, &port);
     let second = client(site, &port, &["--count", "3"]);
     second.finish().assert_success();
-    first.close(CLOSE_DEADLINE).unwrap();
+    first.close(PATIENCE).unwrap();
     let ended = server.interrupt_until_ended();
     assert_eq!(ended.status.signal(), Some(Signal::SIGINT as i32));
     drop(unread);
@@ -149,7 +149,8 @@ fn a_server_on_all_addresses(site: &Site) {
     server.wait_for(&format!("rdmacm: listening on [::]:{port}"));
     for ip in site.ips() {
         let ip = ip.to_string();
-        let finished = rdmacm(&["ping", &ip, "--port", &port, "--count", "1", "--validate"]);
+        let arguments = ["ping", &ip, "--port", &port, "--count", "1", "--validate"];
+        let finished = rdmacm(&[&arguments[..], &PATIENT].concat());
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     }
     server.interrupt();
@@ -321,7 +322,7 @@ fn a_ping_beyond_the_limit_is_rejected_with_a_message(site: &Site) {
         &ended,
         "pings have 16777217 bytes, and 1 to 16777216 are served",
     );
-    connection.close(CLOSE_DEADLINE).unwrap();
+    connection.close(PATIENCE).unwrap();
 }
 
 #[case(waiting)]
@@ -331,7 +332,7 @@ fn a_message_of_another_length_is_reported(site: &Site) {
     send(&connection, b"short");
     let ended = server.finish();
     check_failure(&ended, "a message of 5 bytes instead of 16");
-    connection.close(CLOSE_DEADLINE).unwrap();
+    connection.close(PATIENCE).unwrap();
 }
 
 #[case]

@@ -100,10 +100,10 @@ fn an_unused_address(site: &Site) {
     assert_is(error, is, io::ErrorKind::TimedOut);
 }
 
-#[case]
+#[case(quiet)]
 fn the_peer_does_not_answer_in_time(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let connector = Connector::new(listener.local_addr()).deadline(2 * SECOND);
+    let connector = Connector::new(listener.local_addr()).deadline(4 * SECOND);
     let error = connector.connect().unwrap_err();
     assert_eq!(error.stage(), Stage::Connect, "{error}");
     assert_is(error, TIMEOUT, io::ErrorKind::TimedOut);

@@ -32,6 +32,8 @@ const DONE: &str = "the listeners noticed";
 
 /// Longer than a listener takes to detect it on the slowest machine.
 const WHILE: Duration = Duration::from_secs(4);
+/// How often a listener checks its socket. A client of siw waits no more than ten seconds.
+const CHECKED_EVERY: Duration = Duration::from_secs(2);
 
 /// The process with the listeners is not waited for: it ends with the guest.
 fn closed_listeners() {
@@ -187,7 +189,7 @@ fn close_after_request(site: &Site, listener: &RdmaListener, address: CmAddr) {
     assert_eq!(poll(&mut requests, timeout).unwrap(), 1);
     close_socket(address.socket_addr().unwrap());
     let other = Listener::bind(site.v4(0)).unwrap();
-    let error = other.accept(WHILE).unwrap_err();
+    let error = other.accept(CHECKED_EVERY).unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
 }
 
@@ -215,7 +217,7 @@ fn a_command_that_has_served_stays(site: &Site, arguments: &[&str]) {
     let mut client = Command::new("rdmacm");
     client
         .args(arguments)
-        .args(["--port", port, &site.v6.to_string()]);
+        .args(["--timeout", "60000", "--port", port, &site.v6.to_string()]);
     let served = client.stdin(Stdio::null()).stdout(Stdio::null()).status();
     assert!(served.unwrap().success());
     stays(&output);

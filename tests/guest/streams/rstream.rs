@@ -192,7 +192,7 @@ pub(super) fn expect_end(site: &Site, mut stream: &RdmaStream) {
 }
 
 /// Whether a server of librdmacm closed the connection instead of accepting it.
-fn is_closed_at_once(ended: &Ended) -> bool {
+pub(super) fn is_closed_at_once(ended: &Ended) -> bool {
     ended.printed().iter().any(|line| line.contains("EINVAL"))
 }
 
