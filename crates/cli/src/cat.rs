@@ -50,6 +50,9 @@ async fn connect_and_copy(args: &CatArgs, interrupt: Interrupt) -> Outcome {
     let copied = match lost_socket {
         None => copied,
         Some(loss) => {
+            if let Err(failure) = &copied {
+                terminal::print_notice(failure);
+            }
             // Ending the process may crash the kernel, so the user decides when.
             interrupt.wait().await;
             copied.and(Err(loss))
@@ -184,7 +187,7 @@ async fn copy_both(
     }
     let mut output = pin!(output);
     tokio::select! {
-        // Input that was read counts before the end: it is missed.
+        // The input first: a line that was read is missed if the end is looked at before it.
         biased;
         sent = input => {
             let sent = sent?;

@@ -87,6 +87,9 @@ where
         over(served).await;
     }
     if closed.is_some() {
+        if let Some(failure) = &failed {
+            terminal::print_notice(failure);
+        }
         interrupt.wait().await;
     }
     failed.or(closed).map_or(Ok(()), Err)

@@ -18,7 +18,7 @@
     doc = "
 | type | carries | runs on | its peer | flow control |
 |---|---|---|---|---|
-| [`Connection`] | messages, one-sided reads and writes | rxe, siw | any program that sends messages on a connected queue pair | the program: see [`MessageOptions`] |
+| [`Connection`] | messages, one-sided reads and writes | rxe, siw | a `Connection`, or any program that posts as many receive requests as the other side sends messages | the program: see [`MessageOptions`] |
 | [`RdmaStream`], [`RdmaListener`] | bytes, as `TcpStream` | rxe, siw | the same types, any program that uses rsockets | the library |
 | [`Endpoint`] | the work requests that you post to its queue pair | rxe, siw | any connected queue pair | the program |
 | [`CmConnection`] | what you post to a queue pair of any verbs library | any device, InfiniBand too | any connected queue pair | the program |

@@ -222,9 +222,15 @@ impl ListeningIds {
                 if let Some(child) = event.take_child() {
                     // It may have been read where the listener was before.
                     let migrated = child.migrate(self.event_loop.channel());
-                    migrated
-                        .and_then(|()| self.options.apply_to_request(&child))
-                        .map_err(|error| attempt.fail(Stage::WaitForRequest, error))?;
+                    let set_up = migrated.and_then(|()| self.options.apply_to_request(&child));
+                    match set_up {
+                        Ok(()) => {}
+                        // Its device is gone. Others may come, through other devices.
+                        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                            return Ok(None);
+                        }
+                        Err(error) => return Err(attempt.fail(Stage::WaitForRequest, error)),
+                    }
                     return Ok(Some(self.request(event, child)));
                 }
                 // For all waiters, now and later.

@@ -170,12 +170,18 @@ impl Packet {
         let Some(host) = state.hosts.iter().position(refuses) else {
             return;
         };
+        if self.is_lost(state) {
+            return;
+        }
         let answer = Self {
             host,
             source: self.destination,
             destination: self.source,
             payload: Payload::Iw(IwMessage::Reset { to: from }),
         };
+        if answer.is_lost(state) {
+            return;
+        }
         let round_trip = state.delay(self.host, host).saturating_mul(2);
         state.clock.schedule(round_trip, Timer::Deliver(answer));
     }

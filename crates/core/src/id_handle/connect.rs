@@ -170,8 +170,8 @@ impl IdHandle {
     /// long. The queue pair must be in the error state before (on iWARP: SQD), so that
     /// it sends nothing that the peer does not receive. A second call has no effect, nor
     /// has one on a datagram id, nor, on InfiniBand and RoCE, one before the connection is
-    /// established: no event follows, so reject the request or drop the id instead. On iWARP this blocks for up to 10 s during the MPA
-    /// handshake.
+    /// established: no event follows, so reject the request or drop the id instead. On iWARP
+    /// this blocks for up to 10 s during the MPA handshake.
     /// Source: `rdma_disconnect(3)`, the kernel's `cma.c`.
     ///
     /// # Errors

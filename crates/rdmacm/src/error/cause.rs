@@ -150,7 +150,8 @@ pub enum Cause {
     /// This side has aborted the stream.
     #[error("the stream was aborted")]
     Aborted,
-    /// This side or the peer has closed the stream for writing.
+    /// This side has closed the stream for writing, or the peer has closed it before its device
+    /// acknowledged all that was written.
     #[error("the stream is shut down for writing")]
     ShutDown,
     /// The peer's device has not acknowledged this many bytes of a stream in time.

@@ -74,8 +74,8 @@ impl EventQueue {
 
     pub(crate) fn push(&self, event: QueuedEvent) {
         let mut inner = self.inner();
-        let is_request = is_request(&event);
-        if is_request {
+        let is_end = is_end(&event);
+        if is_request(&event) {
             if inner.is_closed || inner.max_requests.is_some_and(|max| inner.requests >= max) {
                 drop(inner);
                 // Dropping a request rejects it at once.
@@ -86,12 +86,11 @@ impl EventQueue {
         }
         inner.events.push(event);
         self.is_ready.store(true, Ordering::Release);
-        // A request is for one of those who accept. What ends a connection is for all, also if the
-        // first of them is a future that nobody polls.
-        let mut woken: Wakers = if is_request {
-            inner.waiters.next()
-        } else {
+        // What ends a connection is for all, also if the first of them is a future that nobody polls.
+        let mut woken: Wakers = if is_end {
             inner.waiters.iter().cloned().collect()
+        } else {
+            inner.waiters.next()
         };
         if let Some(connection) = &inner.connection {
             woken.add(connection.clone());
@@ -269,6 +268,11 @@ impl WaitSource for &EventQueue {
 
 fn is_request(event: &QueuedEvent) -> bool {
     matches!(event, QueuedEvent::Cm(event) if event.kind() == EventKind::ConnectRequest)
+}
+
+/// Whether it ends a connection, or a listener.
+fn is_end(event: &QueuedEvent) -> bool {
+    matches!(event, QueuedEvent::Cm(event) if CloseReason::from_event(event).is_some())
 }
 
 impl fmt::Debug for EventQueue {

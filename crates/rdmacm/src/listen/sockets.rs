@@ -185,11 +185,12 @@ fn is_present(device: &RdmaDevice) -> bool {
 }
 
 /// Only a list without the device proves that it is gone. Without a descriptor for netlink there is
-/// no list, or one of sysfs without the devices' indexes.
+/// no list, or one of sysfs, which does not have the indexes of devices.
 fn may_be_among(devices: &rdmacm_core::Result<Vec<RdmaDevice>>, device: &RdmaDevice) -> bool {
     // It may have another name since.
     let may_be_same = |other: &RdmaDevice| {
-        other.guid == device.guid && (other.index.is_none() || other.index == device.index)
+        let are_known = other.index.is_some() && device.index.is_some();
+        other.guid == device.guid && (!are_known || other.index == device.index)
     };
     let devices = devices.as_ref();
     devices.map_or(true, |devices| devices.iter().any(may_be_same))
@@ -334,6 +335,7 @@ mod tests {
             assert_eq!(may_be_among(&Ok(listed), &looked_for), may_be_there);
         }
         assert!(may_be_among(&Err(rdmacm_core::Error::Busy), &looked_for));
+        assert!(may_be_among(&Ok(vec![looked_for]), &device(None, 7)));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::error::Error;
 pub struct TransferError<B> {
     /// Why it failed.
     pub error: Error,
-    /// The memory, unless the queue pair still has it: after a deadline, the queue pair
-    /// keeps it until the request completes or the connection closes, and frees it then.
+    /// The memory, unless the queue pair still has it: after a deadline, or once the device cannot
+    /// be used any more, the queue pair keeps it until the request completes or the connection
+    /// closes, and frees it then.
     pub buffer: Option<B>,
 }
 

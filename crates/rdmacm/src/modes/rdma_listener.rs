@@ -121,8 +121,9 @@ impl RdmaListener {
 
     /// How long a peer may take to complete its handshake;
     /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default. If nobody waits for a stream when it
-    /// passes, a peer has until a second after the next call: its answer may be there, unread. On siw the listener does not notice
-    /// meanwhile that its [socket was closed](super::Listener#siw).
+    /// passes, a peer may have until a second after the next call: its answer may be there, unread.
+    /// On siw the listener does not notice meanwhile that its
+    /// [socket was closed](super::Listener#siw).
     #[must_use]
     pub fn handshake_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.handshakes.deadline = deadline.into();

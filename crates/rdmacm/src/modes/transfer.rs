@@ -88,7 +88,7 @@ impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
         /// Waits until it is done, and returns its memory.
         ///
         /// # Errors
-        /// Those of the method that started it, with the memory.
+        /// Those of the method that started it, with the memory unless the queue pair still has it.
         pub fn wait(self) -> Result<B, TransferError<B>> {
             let started = self.started.finish_now();
             started.event_loop() => started.finish()

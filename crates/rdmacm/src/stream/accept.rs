@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::handle::StreamHandle;
 use super::options::StreamOptions;
-use super::pending_handshakes::PendingHandshakes;
+use super::pending_handshakes::{GiveUp, PendingHandshakes};
 use crate::error::Result;
 use crate::event_loop::{PollSlot, TimedSource, TimedWait, WaitSource};
 use crate::listen::ListeningIds;
@@ -16,6 +16,7 @@ struct AcceptSource<'a> {
     handshakes: &'a PendingHandshakes,
     ids: &'a ListeningIds,
     options: &'a StreamOptions,
+    give_up: GiveUp,
     is_check_due: bool,
 }
 
@@ -23,7 +24,11 @@ impl WaitSource for AcceptSource<'_> {
     type Item = Result<StreamHandle>;
 
     fn take(&mut self) -> Option<Self::Item> {
-        let next = match self.handshakes.take_next(self.ids, self.options, || ()) {
+        let give_up = mem::take(&mut self.give_up);
+        let next = self
+            .handshakes
+            .take_next(self.ids, self.options, give_up, || ());
+        let next = match next {
             Ok(None) if mem::take(&mut self.is_check_due) && self.handshakes.is_idle() => {
                 self.ids.check_sockets().map(|()| None)
             }
@@ -55,7 +60,10 @@ impl TimedSource for AcceptSource<'_> {
     }
 
     /// The event loop has run before.
-    fn timer_due(&mut self, [_, is_check_due]: [bool; 2]) {
+    fn timer_due(&mut self, [is_deadline_due, is_check_due]: [bool; 2]) {
+        if is_deadline_due {
+            self.give_up = GiveUp::Waited;
+        }
         self.is_check_due = is_check_due;
     }
 
@@ -80,13 +88,14 @@ impl PendingHandshakes {
         async move {
             // It may have gone, and would be woken in the future's place.
             self.end_polling(ids, &self.poll_slot);
-            if let Some(stream) = self.take_next(ids, options, || ())? {
+            if let Some(stream) = self.take_next(ids, options, GiveUp::None, || ())? {
                 return Ok(stream);
             }
             let source = AcceptSource {
                 handshakes: self,
                 ids,
                 options,
+                give_up: GiveUp::None,
                 is_check_due: false,
             };
             let waited = TimedWait::after_check(ids.event_loop(), source, None).await;
@@ -106,6 +115,7 @@ impl PendingHandshakes {
             handshakes: self,
             ids,
             options,
+            give_up: GiveUp::None,
             is_check_due: false,
         };
         let polled = slot.poll(ids.event_loop(), &mut source, context);

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::descriptor::Descriptor;
 use super::handle::StreamHandle;
 use super::options::StreamOptions;
-use super::pending_handshakes::PendingHandshakes;
+use super::pending_handshakes::{GiveUp, PendingHandshakes};
 use crate::error::Result;
 use crate::event_loop::{EventLoop, waker_fn};
 use crate::listen::ListeningIds;
@@ -145,7 +145,8 @@ impl PendingHandshakes {
         let key = readiness.key();
         // Whatever comes from here on wakes the waker; what came before is found.
         let register = || self.register(ids, key, &readiness.waker);
-        let accepted = self.take_next(ids, options, register);
+        let give_up = if is_more { GiveUp::None } else { GiveUp::All };
+        let accepted = self.take_next(ids, options, give_up, register);
         let mut accepted = match accepted {
             Ok(None) if !is_more && self.is_idle() => ids.check_sockets().map(|()| None),
             accepted => accepted,
@@ -173,6 +174,7 @@ impl PendingHandshakes {
         &self,
         ids: &ListeningIds,
         options: &StreamOptions,
+        give_up: GiveUp,
         register: impl Fn(),
     ) -> Result<Option<StreamHandle>> {
         loop {
@@ -180,7 +182,7 @@ impl PendingHandshakes {
             if let Some(stream) = self.take_stream(ids)? {
                 return Ok(Some(stream));
             }
-            self.give_up_on_silent_peers(ids);
+            self.give_up_on_silent_peers(ids, give_up);
             if let Some(stopped) = ids.stopped() {
                 // Nobody would complete what was begun.
                 self.give_up();

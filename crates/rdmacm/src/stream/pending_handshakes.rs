@@ -21,12 +21,25 @@ use crate::stage::Stage;
 /// How many handshakes are in flight at a time by default.
 const MAX_HANDSHAKES: usize = 64;
 
-/// How long after a deadline nobody has looked who has waited for it all the time.
+/// Who looks later than this after a deadline has not been waiting for it.
 const PUNCTUAL: Duration = Duration::from_millis(100);
 
 /// How much time a peer has whose deadline has passed while nobody waited: its answer may be
 /// there, unread.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Which peers are given up that have not answered in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum GiveUp {
+    /// None: the event loop has not run, and what they have sent may be unread.
+    #[default]
+    None,
+    /// The event loop has run, which reads some events at a time: those whose deadline somebody has
+    /// waited for, and the others after a [grace period](GRACE).
+    Waited,
+    /// All events were read: all of them.
+    All,
+}
 
 /// The handshakes of a listener, which any caller that waits for a stream drives.
 #[derive(Debug)]
@@ -71,13 +84,13 @@ impl PendingPeer {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it has not answered in time.
-    fn has_expired(&mut self, now: Instant) -> bool {
+    /// Whether it is given up. If not, it may have a grace period from now on.
+    fn expires_or_has_grace(&mut self, now: Instant, give_up: GiveUp) -> bool {
         if !self.is_due(now) || self.stream.queue().is_ready() {
             return false;
         }
         let is_punctual = !self.is_due(now.checked_sub(PUNCTUAL).unwrap_or(now));
-        if is_punctual || self.has_had_grace {
+        if is_punctual || self.has_had_grace || give_up == GiveUp::All {
             return true;
         }
         self.has_had_grace = true;
@@ -198,12 +211,12 @@ impl PendingHandshakes {
         drop(pending);
     }
 
-    pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds) {
+    pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds, give_up: GiveUp) {
         let mut state = self.state();
-        if state.pending.is_empty() {
+        if state.pending.is_empty() || give_up == GiveUp::None {
             return;
         }
-        let expired = state.expired(ids.event_loop().now());
+        let expired = state.expired(ids.event_loop().now(), give_up);
         drop(state);
         drop(expired);
     }
@@ -255,13 +268,13 @@ impl State {
     /// Takes out the peers that have not completed their handshake in time. They are dropped
     /// without the lock: the executor that destroys their queue pairs may use this thread.
     #[must_use]
-    fn expired(&mut self, now: Instant) -> Vec<PendingPeer> {
+    fn expired(&mut self, now: Instant, give_up: GiveUp) -> Vec<PendingPeer> {
         if self.first_deadline().is_none_or(|first| first > now) {
             return Vec::new();
         }
         let (mut expired, mut pending) = (Vec::new(), Vec::new());
         for mut one in std::mem::take(&mut self.pending) {
-            let to = if one.has_expired(now) {
+            let to = if one.expires_or_has_grace(now, give_up) {
                 &mut expired
             } else {
                 &mut pending

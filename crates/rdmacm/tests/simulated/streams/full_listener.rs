@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{join_all, select};
 use rdmacm::tokio::{Connector, Node, RdmaListener};
@@ -84,36 +85,44 @@ async fn a_silent_peer_is_given_up_by_a_caller_that_polls() {
     drop(connecting);
 }
 
-/// Its answer is there, read or unread, when somebody waits again.
+/// Its answer is there, read or unread, when somebody waits again: a little after the deadline, or
+/// much later.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_has_answered_while_nobody_waited_is_accepted() {
-    for is_driven in [true, false] {
-        for tasks in Tasks::each() {
-            let driving = drive(&tasks.server_node).await;
-            if !is_driven {
-                driving.abort();
+    let late = (10 * SECOND, 10 * SECOND + SECOND / 20);
+    for (deadline, pause) in [late, (SECOND, 20 * SECOND)] {
+        for is_driven in [true, false] {
+            for tasks in Tasks::each() {
+                accept_after_a_pause(tasks, is_driven, deadline, pause).await;
             }
-            // The clock of the fabric moves on.
-            let client = drive(&tasks.client_node).await;
-            let (listener, connector) = tasks.listen();
-            let listener = RdmaListener::new(listener, small()).handshake_deadline(SECOND);
-            let connect = || tokio::spawn(connector.clone().connect_stream(small()));
-            // On RoCE, one of them answers when it is asked again.
-            tasks.client.drop_next(MessageKind::ReadyToUse, 1);
-            let connecting = [connect(), connect()];
-            sleep(SECOND / 10).await;
-            let _first = listener.accept().await.unwrap();
-            sleep(20 * SECOND).await;
-            let second = timeout(SECOND, listener.accept()).await;
-            let (mut second, _) = second.unwrap().unwrap();
-            second.write_all(b"welcome").await.unwrap();
-            for client in connecting {
-                client.await.unwrap().unwrap();
-            }
-            client.abort();
-            driving.abort();
         }
     }
+}
+
+async fn accept_after_a_pause(tasks: Tasks, is_driven: bool, deadline: Duration, pause: Duration) {
+    let driving = drive(&tasks.server_node).await;
+    if !is_driven {
+        driving.abort();
+    }
+    // The clock of the fabric moves on.
+    let client = drive(&tasks.client_node).await;
+    let (listener, connector) = tasks.listen();
+    let listener = RdmaListener::new(listener, small()).handshake_deadline(deadline);
+    let connect = || tokio::spawn(connector.clone().connect_stream(small()));
+    // On RoCE, one of them answers when it is asked again.
+    tasks.client.drop_next(MessageKind::ReadyToUse, 1);
+    let connecting = [connect(), connect()];
+    sleep(SECOND / 10).await;
+    let _first = listener.accept().await.unwrap();
+    sleep(pause).await;
+    let second = timeout(SECOND, listener.accept()).await;
+    let (mut second, _) = second.unwrap().unwrap();
+    second.write_all(b"welcome").await.unwrap();
+    for connected in connecting {
+        connected.await.unwrap().unwrap();
+    }
+    client.abort();
+    driving.abort();
 }
 
 /// One that does not answer is given up all the same.
