@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::keep_alive::stream_options;
 use crate::outcome::Outcome;
 use crate::runtime;
-use crate::serve::{check_devices, notice_and_pause};
+use crate::serve::{check_devices, notice_and_pause, stay_after_lost_socket};
 use crate::terminal;
 use transfer::{CopyError, Direction, Transfer};
 
@@ -50,11 +50,8 @@ async fn connect_and_copy(args: &CatArgs, interrupt: Interrupt) -> Outcome {
     let copied = match lost_socket {
         None => copied,
         Some(loss) => {
-            if let Err(failure) = &copied {
-                terminal::print_notice(failure);
-            }
-            // Ending the process may crash the kernel, so the user decides when.
-            interrupt.wait().await;
+            let failure = copied.as_ref().err().map(String::as_str);
+            stay_after_lost_socket(failure, &interrupt).await;
             copied.and(Err(loss))
         }
     };

@@ -49,7 +49,6 @@ where
                 let incoming = match incoming {
                     Ok(incoming) => incoming,
                     Err(error) if matches!(error.cause(), Cause::ListenerSocketClosed { .. }) => {
-                        // Ending the process may crash the kernel, so the user decides when.
                         terminal::print_notice(&error.to_string());
                         closed = Some(error.to_string());
                         continue;
@@ -87,12 +86,18 @@ where
         over(served).await;
     }
     if closed.is_some() {
-        if let Some(failure) = &failed {
-            terminal::print_notice(failure);
-        }
-        interrupt.wait().await;
+        stay_after_lost_socket(failed.as_deref(), interrupt).await;
     }
     failed.or(closed).map_or(Ok(()), Err)
+}
+
+/// Waits for a signal after siw has closed a listener's socket: ending the process may crash the
+/// kernel, so the user decides when. Reports what else has failed before.
+pub(crate) async fn stay_after_lost_socket(failure: Option<&str>, interrupt: &Interrupt) {
+    if let Some(failure) = failure {
+        terminal::print_notice(failure);
+    }
+    interrupt.wait().await;
 }
 
 /// After an error of a single wait for a peer: the next one may fail for the same reason.

@@ -220,15 +220,16 @@ mod tests {
         });
         is_locked.recv().unwrap();
         let mut inherited = Some(executor);
-        assert!(child_ends(|| {
+        let has_ended = child_ends(|| {
             let (sender, receiver) = mpsc::channel();
             let executor = inherited.take().unwrap();
             executor.spawn(Box::new(move || sender.send(()).unwrap()));
             receiver.recv().unwrap();
             drop(executor);
-        }));
+        });
         drop(end);
         holder.join().unwrap();
+        assert!(has_ended);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl TimedSource for AcceptSource<'_> {
     /// The event loop has run before.
     fn timer_due(&mut self, [is_deadline_due, is_check_due]: [bool; 2]) {
         if is_deadline_due {
-            self.give_up = GiveUp::Waited;
+            self.give_up = GiveUp::Awaited;
         }
         self.is_check_due = is_check_due;
     }
@@ -88,14 +88,14 @@ impl PendingHandshakes {
         async move {
             // It may have gone, and would be woken in the future's place.
             self.end_polling(ids, &self.poll_slot);
-            if let Some(stream) = self.take_next(ids, options, GiveUp::None, || ())? {
+            if let Some(stream) = self.take_next(ids, options, GiveUp::Nobody, || ())? {
                 return Ok(stream);
             }
             let source = AcceptSource {
                 handshakes: self,
                 ids,
                 options,
-                give_up: GiveUp::None,
+                give_up: GiveUp::Nobody,
                 is_check_due: false,
             };
             let waited = TimedWait::after_check(ids.event_loop(), source, None).await;
@@ -115,7 +115,7 @@ impl PendingHandshakes {
             handshakes: self,
             ids,
             options,
-            give_up: GiveUp::None,
+            give_up: GiveUp::Nobody,
             is_check_due: false,
         };
         let polled = slot.poll(ids.event_loop(), &mut source, context);

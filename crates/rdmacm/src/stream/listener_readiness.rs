@@ -145,7 +145,7 @@ impl PendingHandshakes {
         let key = readiness.key();
         // Whatever comes from here on wakes the waker; what came before is found.
         let register = || self.register(ids, key, &readiness.waker);
-        let give_up = if is_more { GiveUp::None } else { GiveUp::All };
+        let give_up = if is_more { GiveUp::Nobody } else { GiveUp::All };
         let accepted = self.take_next(ids, options, give_up, register);
         let mut accepted = match accepted {
             Ok(None) if !is_more && self.is_idle() => ids.check_sockets().map(|()| None),

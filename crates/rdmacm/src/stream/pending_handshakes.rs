@@ -31,13 +31,13 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Which peers are given up that have not answered in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum GiveUp {
-    /// None: the event loop has not run, and what they have sent may be unread.
+    /// The event loop has not run, and what they have sent may be unread.
     #[default]
-    None,
+    Nobody,
     /// The event loop has run, which reads some events at a time: those whose deadline somebody has
     /// waited for, and the others after a [grace period](GRACE).
-    Waited,
-    /// All events were read: all of them.
+    Awaited,
+    /// All events were read.
     All,
 }
 
@@ -213,7 +213,7 @@ impl PendingHandshakes {
 
     pub(super) fn give_up_on_silent_peers(&self, ids: &ListeningIds, give_up: GiveUp) {
         let mut state = self.state();
-        if state.pending.is_empty() || give_up == GiveUp::None {
+        if state.pending.is_empty() || give_up == GiveUp::Nobody {
             return;
         }
         let expired = state.expired(ids.event_loop().now(), give_up);

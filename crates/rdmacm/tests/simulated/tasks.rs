@@ -310,11 +310,17 @@ async fn a_future_that_nobody_polls_does_not_hold_up_other_waiters() {
     let [connection, accepted] = connect(&hosts, &client, &listener).await;
     let drivers = [client.clone(), server.clone()]
         .map(|node| tokio::spawn(async move { node.drive().await }));
+    let connection = std::sync::Arc::new(connection);
     let mut kept = Box::pin(connection.closed(None));
     assert!(poll_at_most(1, &mut kept).await.is_none());
+    let other = std::sync::Arc::clone(&connection);
+    // In a task of its own, whose waker is another one.
+    let waiting = tokio::spawn(async move { other.closed(60 * SECOND).await });
+    tokio::task::yield_now().await;
+    let began = tokio::time::Instant::now();
     drop(accepted);
-    let closed = tokio::time::timeout(SECOND, connection.closed(None)).await;
-    closed.unwrap().unwrap();
+    waiting.await.unwrap().unwrap();
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
     drop(kept);
     for driver in drivers {
         driver.abort();
