@@ -1,6 +1,7 @@
 //! Datagram sockets: blocking, async, and in groups.
 
-use rdmacm::{DatagramAddr, DatagramSocket};
+use rdmacm::core::SidrStatus;
+use rdmacm::{Cause, DatagramAddr, DatagramSocket};
 use rdmacm_tests::{PATIENCE, Site};
 
 pub(crate) mod absent_peers;
@@ -19,6 +20,19 @@ pub(crate) fn bound(site: &Site) -> DatagramSocket {
 
 pub(crate) fn service(socket: &DatagramSocket) -> String {
     socket.local_addr().port().to_string()
+}
+
+/// The status that a peer has replied with.
+fn status(cause: &Cause) -> Option<SidrStatus> {
+    match cause {
+        Cause::Event(failure) => SidrStatus::from_status(failure.status()),
+        _ => None,
+    }
+}
+
+/// Whether a request has failed, or those after it were flushed.
+pub(crate) fn is_failure(cause: &Cause) -> bool {
+    matches!(cause, Cause::Request(_) | Cause::QueuePairFailed)
 }
 
 /// Connects a client while the server's socket answers its request.

@@ -110,6 +110,14 @@ impl Link {
         }
     }
 
+    /// Takes the interface down for as long as `work` takes: nothing is sent meanwhile.
+    pub(crate) fn while_down<T>(&self, work: impl FnOnce() -> T) -> T {
+        run(&format!("ip link set {} down", self.netdev));
+        let done = work();
+        run(&format!("ip link set {} up", self.netdev));
+        done
+    }
+
     pub(crate) fn remove_device(&self) {
         // Also if that fails, it is not tried again.
         self.removed.store(true, Ordering::Relaxed);

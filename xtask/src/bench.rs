@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     rounds: u32,
     /// Only writes the counts that `cargo xtask test` compares with, tests/bench/counts.txt
-    #[arg(long, conflicts_with_all = ["json", "filters"])]
+    #[arg(long, conflicts_with_all = ["json", "filters", "kernel", "modules"])]
     update: bool,
     /// Only workloads whose names contain one of these texts
     #[arg(value_name = "FILTER")]

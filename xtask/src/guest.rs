@@ -130,7 +130,6 @@ impl Guest {
             ("LANG", "C.UTF-8".to_owned()),
             ("RDMACM_GUEST", "1".to_owned()),
             ("RDMACM_KERNEL", self.kernel.name.to_owned()),
-            ("RDMACM_KERNEL_RELEASE", self.kernel.release.clone()),
         ];
         for name in ["RUST_BACKTRACE", "TERM"] {
             if let Ok(value) = std::env::var(name) {

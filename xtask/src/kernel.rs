@@ -7,13 +7,14 @@ mod image;
 mod mended;
 mod modules;
 mod new;
+mod newest;
 mod role;
 mod stock;
 mod version;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 pub(crate) use self::args::KernelArgs;
 pub(crate) use self::cache::{Cache, DEBS, Record};
@@ -131,6 +132,18 @@ impl Kernel {
         Ok(root.filter(|_| is_module).map(Path::to_owned))
     }
 
+    /// Checks that a guest has booted this kernel: another process may have replaced the cached one
+    /// since it was chosen.
+    pub(crate) fn check_booted(&self, release: &str) -> anyhow::Result<()> {
+        ensure!(
+            release == self.release,
+            "the guest has booted Linux {release} instead of {}: {} was replaced meanwhile",
+            self.release,
+            self.image.display()
+        );
+        Ok(())
+    }
+
     /// Returns whether it is the user's own kernel.
     pub(crate) fn is_custom(&self) -> bool {
         self.version.is_none()
@@ -166,3 +179,24 @@ that contains modules.dep):
   RDMA     INFINIBAND_USER_ACCESS, INFINIBAND_ADDR_TRANS, RDMA_RXE, RDMA_SIW
            (and CRYPTO_CRC32, CRYPTO_CRC32C for kernels before 6.14)
 xtask/kernel.config is a complete fragment for `make tinyconfig`.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_with_another_release_is_refused() {
+        let record = Record {
+            version: "6.1.9-1".to_owned(),
+            release: "6.1.0-9-amd64".to_owned(),
+            fits: String::new(),
+        };
+        let kernel = Kernel::from_record(Role::Stock, Path::new("/cache/stock"), record);
+        kernel.check_booted("6.1.0-9-amd64").unwrap();
+        let error = kernel.check_booted("6.1.0-10-amd64").unwrap_err();
+        assert!(
+            error.to_string().contains("/cache/stock/bzImage"),
+            "{error}"
+        );
+    }
+}

@@ -100,16 +100,8 @@ fn make_newest(cache: &Cache, cached: Option<RdmaCore>, fits: String) -> anyhow:
         fits,
     };
     let folder = cache.store(&made, SOURCE, &record)?;
-    clean_up(cache)?;
+    cache.remove(&[build::WORK, DEBS]);
     Ok(RdmaCore { folder, version })
-}
-
-fn clean_up(cache: &Cache) -> anyhow::Result<()> {
-    let folders = [cache.path(build::WORK), cache.path(DEBS)];
-    folders
-        .iter()
-        .try_for_each(std::fs::remove_dir_all)
-        .context("clean up")
 }
 
 /// Upstream's release of a package version: that of `65.0-1.1` is 65.0.

@@ -64,7 +64,8 @@ impl EventFailure {
     }
 
     /// Whether the peer's address or route could not be resolved, also because no RDMA device
-    /// serves it, or the peer does not answer.
+    /// serves it, or the peer does not answer. The kernel reports a datagram service that replies
+    /// with an unexpected queue key in the same way.
     #[must_use]
     pub fn is_unreachable(self) -> bool {
         match self.kind {
@@ -101,6 +102,10 @@ impl EventFailure {
                 "no RDMA device serves the interface that leads there"
             }
             (EventKind::AddrError, libc::ENETUNREACH) => "no route leads there",
+            (EventKind::AddrError, libc::EINVAL) => {
+                "the datagram service replied with no queue key, or with another one than the \
+                 id's; or the kernel refused the address"
+            }
             (EventKind::AddrError, libc::EHOSTUNREACH) => {
                 "the route there ends at an unreachable host"
             }
@@ -180,6 +185,8 @@ mod tests {
              within the timeout"
         );
         assert_eq!(silent.raw_os_error(), Some(libc::ETIMEDOUT));
+        let another_key = failure(EventKind::AddrError, -libc::EINVAL);
+        assert!(another_key.to_string().contains("queue key"));
         assert_eq!(silent.reject_reason(), None);
     }
 

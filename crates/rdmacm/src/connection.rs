@@ -62,7 +62,9 @@ impl Established {
         if self.id.queue().disconnect_state().begin() {
             return Ok(false);
         }
-        let disconnected = match self.id.queue_pair() {
+        // In a forked child it is the parent's, and the kernel refuses to disconnect.
+        let is_own = !self.id.event_loop().is_in_child();
+        let disconnected = match self.id.queue_pair().filter(|_| is_own) {
             Some(queue_pair) => id.with_queue_pair(queue_pair.as_ref()).disconnect(),
             None => id.disconnect(),
         };

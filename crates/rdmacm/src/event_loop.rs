@@ -220,6 +220,11 @@ impl EventLoop {
         self.cm.remove(id);
     }
 
+    #[cfg(test)]
+    fn while_ids_are_locked(&self, work: impl FnOnce()) {
+        self.cm.while_locked(work);
+    }
+
     /// Watches a source from now on, unless it is watched already. The event loop does
     /// not keep the source alive.
     ///

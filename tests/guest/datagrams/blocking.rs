@@ -6,7 +6,7 @@ use rdmacm::core::{RDMA_UDP_QKEY, SidrStatus};
 use rdmacm::{Cause, DatagramAddr, DatagramSocket, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
-use super::{asked, bound, service};
+use super::{asked, bound, service, status};
 use rdmacm_tests_macros::case;
 
 #[case(alone, needs(Datagrams))]
@@ -112,13 +112,6 @@ fn private_data_travel_both_ways(site: &Site) {
     });
     let refused = DatagramSocket::options().reply_data(&[7; 137]).unwrap_err();
     assert_eq!(refused.stage(), Stage::Accept);
-}
-
-fn status(cause: &Cause) -> Option<SidrStatus> {
-    match cause {
-        Cause::Event(failure) => SidrStatus::from_status(failure.status()),
-        _ => None,
-    }
 }
 
 #[case(alone, needs(Datagrams))]

@@ -4,12 +4,13 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Instant;
 
-use rdmacm::{DatagramAddr, DatagramSocket, RdmaDatagram};
+use rdmacm::{DatagramAddr, DatagramSocket, Error, RdmaDatagram};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
 use super::{bound, introduce, patient, receive, v4};
 use crate::datagrams;
+use crate::link::Link;
 use crate::rdma_core::RdmaCore;
 use crate::streams::rsocket_calls;
 
@@ -235,6 +236,39 @@ fn a_peer_that_was_started_again_has_another_queue_pair(site: &Site) {
     assert_eq!(receive(&client), (b"again".to_vec(), address));
     client.send_to(b"1", address).unwrap();
     assert_eq!(receive(&server), (b"1".to_vec(), client.local_addr()));
+}
+
+/// Its queue pair receives nothing any more, so peers are not told its number.
+#[case(alone, needs(Datagrams))]
+fn a_socket_that_has_failed_replies_to_nobody(site: &Site) {
+    let link = Link::new(site);
+    let site = link.site(site);
+    let peer = Peer::new(&site);
+    let socket = bound(v4(&site, 0));
+    socket.send_to(b"1", peer.address()).unwrap();
+    peer.expect_message(DATA, b"1");
+    peer.reply(&socket);
+    let error = link.while_down(|| {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match socket.send_to(b"lost", peer.address()) {
+                Ok(_) => assert!(Instant::now() < until, "no request fails"),
+                Err(error) => break error,
+            }
+        }
+    });
+    let inner = error.get_ref().and_then(|error| error.downcast_ref());
+    let inner: &Error = inner.unwrap();
+    assert!(datagrams::is_failure(inner.cause()), "{error:?}");
+    peer.send(&peer.message(DATA, b"2"), &socket);
+    // Reads what has come over UDP.
+    let _ = socket.try_recv_from(&mut [0; 9]);
+    peer.udp.set_nonblocking(true).unwrap();
+    let mut message = [0; 100];
+    // Those that were sent before the reply was there.
+    while let Ok(length) = peer.udp.recv(&mut message) {
+        assert_eq!(message[5], DATA, "{:?}", &message[..length]);
+    }
 }
 
 /// It creates address handles without a global route, which the kernel refuses.

@@ -14,7 +14,7 @@ use rdmacm_init::{Ending, Report, WindowSize};
 use crate::guest::console::Console;
 use crate::guest::qemu::{Boot, Qemu};
 use crate::guest::{Guest, Machine};
-use crate::kernel::CHECKLIST;
+use crate::kernel::{CHECKLIST, Kernel};
 use crate::terminal;
 
 /// How long an emulated machine may take to power off on a busy host.
@@ -73,7 +73,7 @@ pub(crate) fn boots(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<()> {
     loop {
         if let Event::Report(line) = monitored.next()? {
             return match line.parse()? {
-                Report::Up(_) => Ok(()),
+                Report::Up(release) => boot.kernel.check_booted(&release),
                 report => Err(anyhow!("unexpected report: {report}")),
             };
         }
@@ -82,6 +82,7 @@ pub(crate) fn boots(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<()> {
 
 /// A running guest, with a thread that reads each of its outputs.
 pub(super) struct MonitoredGuest {
+    kernel: Kernel,
     pub(super) qemu: Qemu,
     console: Console,
     events: Receiver<Event>,
@@ -115,6 +116,7 @@ impl MonitoredGuest {
         let end = Instant::now() + limit;
         let console = Console::default();
         Ok(Self {
+            kernel: boot.kernel.clone(),
             qemu,
             console,
             events,
@@ -181,7 +183,8 @@ impl MonitoredGuest {
                 (sinks.stderr)(&bytes)?;
             }
             Event::Report(line) => match line.parse()? {
-                Report::Up(_) => {
+                Report::Up(release) => {
+                    self.kernel.check_booted(&release)?;
                     self.phase = Phase::Setup;
                     self.qemu.remove_files();
                 }

@@ -38,7 +38,10 @@ impl Apt {
     /// The host's own sources.
     pub(crate) fn for_host(cache: &Cache) -> anyhow::Result<Self> {
         let apt = Self::with_lists(cache, "host", &[])?;
-        apt.update();
+        if let Err(error) = apt.update() {
+            // Perhaps of a source that is not needed.
+            eprintln!("  {error}");
+        }
         Ok(apt)
     }
 
@@ -71,7 +74,7 @@ impl Apt {
             "Dir::Etc::sourceparts=/dev/null".to_owned(),
         ];
         let apt = Self::with_lists(cache, suite, &options)?;
-        apt.update();
+        apt.update()?;
         Ok(apt)
     }
 
@@ -89,12 +92,11 @@ impl Apt {
         })
     }
 
-    /// Updates the lists. If a source does not answer, only prints the error: the source may not
-    /// be needed.
-    fn update(&self) {
-        if let Err(error) = process::output(self.command("apt-get").args(["-qq", "update"])) {
-            eprintln!("  {error}");
-        }
+    /// Updates the lists. Fails if a source does not answer, which apt only warns of by default.
+    fn update(&self) -> anyhow::Result<()> {
+        let mut command = self.command("apt-get");
+        command.args(["-o", "APT::Update::Error-Mode=any", "-qq", "update"]);
+        process::output(&mut command).map(drop)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -367,6 +369,32 @@ mod tests {
         );
         make("another");
         assert!(downloaded(folder.path()).is_err());
+    }
+
+    /// Nobody listens at port 1.
+    #[test]
+    fn a_source_that_does_not_answer_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = folder.path().join("suite.sources");
+        let entry = "Types: deb\nURIs: http://127.0.0.1:1/\nSuites: suite\nComponents: main\n";
+        fs::write(&sources, entry).unwrap();
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(folder.path().join(part)).unwrap();
+        }
+        let path = |part: &str| folder.path().join(part).display().to_string();
+        let apt = Apt {
+            options: vec![
+                format!("Dir::Etc::sourcelist={}", sources.display()),
+                "Dir::Etc::sourceparts=/dev/null".to_owned(),
+                format!("Dir::State::Lists={}", path("lists")),
+                format!("Dir::Cache={}", path("cache")),
+                "APT::Sandbox::User=".to_owned(),
+                "Acquire::http::Proxy=false".to_owned(),
+                "Acquire::Retries=0".to_owned(),
+            ],
+        };
+        let error = apt.update().unwrap_err();
+        assert!(error.to_string().contains("127.0.0.1"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The user's cache of kernels and of the newest rdma-core, outside of any checkout.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -10,6 +11,9 @@ use serde::{Deserialize, Serialize};
 const RECORD: &str = "kernel.json";
 /// The folder of downloaded packages, which the next run uses if one is interrupted.
 pub(crate) const DEBS: &str = "debs";
+/// The folders in which a kernel is built, and collected.
+pub(super) const MAKING: &str = "making";
+pub(super) const MADE: &str = "made";
 
 /// A folder under the user's cache.
 #[derive(Clone, Debug)]
@@ -62,6 +66,18 @@ impl Cache {
         Ok(path)
     }
 
+    /// Removes folders that are not needed any more. The next build empties what is left.
+    pub(crate) fn remove(&self, names: &[&str]) {
+        for path in names.iter().map(|name| self.path(name)) {
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    eprintln!("  remove {}: {error}", path.display());
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Waits until no other process builds in the cache. Fails if nothing can be built there.
     pub(crate) fn lock(&self) -> anyhow::Result<CacheLock> {
         let name = self.0.to_string_lossy();
@@ -103,12 +119,13 @@ impl Cache {
         fs::write(made.join(RECORD), text).context("write the record")?;
         let folder = self.path(role);
         // An interrupted run may have left one, and a folder can only replace an empty one.
-        let old = self.empty(&format!("old-{role}"))?;
+        let old_name = format!("old-{role}");
+        let old = self.empty(&old_name)?;
         if folder.exists() {
             fs::rename(&folder, &old).with_context(|| format!("replace {}", folder.display()))?;
         }
         fs::rename(made, &folder).with_context(|| format!("store {}", folder.display()))?;
-        fs::remove_dir_all(&old).with_context(|| format!("remove {}", old.display()))?;
+        self.remove(&[&old_name]);
         Ok(folder)
     }
 }

@@ -9,14 +9,15 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 const FILE: &str = "drivers/infiniband/core/cma.c";
 
 /// Names the change for the cache: a kernel without it is built again.
 pub(crate) const NAME: &str = "# cma_release_dev puts the GID before the device\n";
 
-/// Makes `cma_release_dev` release the GID first. A source that does so already stays as it is.
+/// Makes `cma_release_dev` release the GID first. A source that does so already stays as it is; one
+/// in which it looks different is refused, because guests would be lost now and then.
 pub(crate) fn mend(tree: &Path) -> anyhow::Result<()> {
     let path = tree.join(FILE);
     let source = fs::read_to_string(&path).with_context(|| format!("read {FILE}"))?;
@@ -25,7 +26,7 @@ pub(crate) fn mend(tree: &Path) -> anyhow::Result<()> {
             fs::write(&path, mended).with_context(|| format!("write {FILE}"))?;
         }
         Found::NoDefect => eprintln!("  {FILE}: nothing to mend"),
-        Found::Unknown => eprintln!("  {FILE}: cma_release_dev is not known, and stays as it is"),
+        Found::Unknown => bail!("{FILE}: cma_release_dev looks different, and cannot be mended"),
     }
     Ok(())
 }
@@ -90,5 +91,16 @@ mod tests {
         assert_eq!(mended, expected);
         assert_eq!(reordered(&mended), Found::NoDefect);
         assert_eq!(reordered("int cma;\n"), Found::Unknown);
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_mended_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        let path = tree.path().join(FILE);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, DEFECTIVE).unwrap();
+        mend(tree.path()).unwrap();
+        fs::write(&path, "int cma;\n").unwrap();
+        mend(tree.path()).unwrap_err();
     }
 }

@@ -1,14 +1,15 @@
 //! Builds the new kernel from the newest source in Debian's backports.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, ensure};
 
 use crate::host_packages::{self, Need};
 use crate::kernel::apt::{self, Apt, Package};
-use crate::kernel::cache::{Cache, DEBS, Record};
+use crate::kernel::cache::{Cache, DEBS, MADE, MAKING, Record};
+use crate::kernel::newest::{Cached, Candidate, build_newest};
 use crate::kernel::{HEADERS, IMAGE, Role, image, mended};
 use crate::process;
 
@@ -22,32 +23,29 @@ const MAX_TRIES: usize = 3;
 const CONFIG: &str = include_str!("../../kernel.config");
 
 /// Builds the newest kernel, unless it is the cached one.
-pub(crate) fn make_newest(
-    cache: &Cache,
-    cached: Option<&(PathBuf, Record)>,
-) -> anyhow::Result<(PathBuf, Record)> {
+pub(crate) fn make_newest(cache: &Cache, cached: Option<&Cached>) -> anyhow::Result<Cached> {
     // Only Debian has the suite and its keys.
     host_packages::debian_codename()?;
     host_packages::install(&Need::KERNEL_BUILD)?;
     let apt = Apt::for_suite(cache, SUITE)?;
-    let sources = candidates(&apt)?;
-    let mut last = None;
-    for source in sources.iter().take(MAX_TRIES) {
-        // The cached kernel was built when a newer one failed to build.
-        if let Some(cached) = cached.filter(|(_, record)| record.version == source.version) {
-            return Ok(cached.clone());
-        }
-        eprintln!("new kernel: {} {}", source.name, source.version);
-        match make(cache, &apt, source) {
-            Ok(built) => return Ok(built),
-            Err(error) => {
-                eprintln!("{} {}: {error:#}", source.name, source.version);
-                last = Some(error);
-            }
-        }
+    let newest = build_newest(
+        candidates(&apt)?.into_iter().take(MAX_TRIES),
+        cached,
+        |source| apt.download(&source.name, &source.version, &cache.path(DEBS)),
+        |source, deb| make(cache, source, &deb),
+    )?;
+    cache.remove(&[MAKING, MADE, DEBS]);
+    Ok(newest)
+}
+
+impl Candidate for Package {
+    fn name(&self) -> String {
+        format!("new kernel: {} {}", self.name, self.version)
     }
-    let last = last.unwrap_or_else(|| anyhow!("no source was found"));
-    Err(last.context(format!("the newest sources in {SUITE} failed to build")))
+
+    fn version(&self) -> &str {
+        &self.version
+    }
 }
 
 /// The sources that are new enough: first the newest of each series, then the older ones.
@@ -78,11 +76,10 @@ fn series(name: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, Record)> {
-    let work = cache.empty("making")?;
-    let deb = apt.download(&source.name, &source.version, &cache.path(DEBS))?;
+fn make(cache: &Cache, source: &Package, deb: &Path) -> anyhow::Result<Cached> {
+    let work = cache.empty(MAKING)?;
     eprintln!("  unpack more than a gigabyte");
-    apt::unpack(&deb, &work)?;
+    apt::unpack(deb, &work)?;
     let tarball = work.join("usr/src").join(format!("{}.tar.xz", source.name));
     process::run(
         Command::new("tar")
@@ -94,7 +91,7 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
     let tree = work.join(&source.name);
     mended::mend(&tree)?;
 
-    let built = cache.empty("made")?;
+    let built = cache.empty(MADE)?;
     build(&tree, &built)?;
     let image = built.join(IMAGE);
     let release = image::release(&image)?;
@@ -105,8 +102,6 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
         fits: fits(),
     };
     let folder = cache.store(&built, Role::New.as_str(), &record)?;
-    fs::remove_dir_all(&work).context("clean up")?;
-    fs::remove_dir_all(cache.path(DEBS)).context("clean up")?;
     Ok((folder, record))
 }
 

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, ensure};
 
 use crate::host_packages::{self, Need};
 use crate::kernel::apt::{self, Apt, Package};
-use crate::kernel::cache::{Cache, DEBS, Record};
+use crate::kernel::cache::{Cache, DEBS, MADE, MAKING, Record};
+use crate::kernel::newest::{Cached, Candidate, build_newest};
 use crate::kernel::{IMAGE, Role};
 use crate::process;
 
@@ -27,31 +28,29 @@ struct KernelPackages {
 }
 
 /// Prepares the newest kernel, unless it is the cached one.
-pub(crate) fn make_newest(
-    cache: &Cache,
-    cached: Option<&(PathBuf, Record)>,
-) -> anyhow::Result<(PathBuf, Record)> {
+pub(crate) fn make_newest(cache: &Cache, cached: Option<&Cached>) -> anyhow::Result<Cached> {
     let codename = host_packages::debian_codename()?;
     host_packages::install(&Need::MODULE_BUILD)?;
     let apt = Apt::for_host(cache)?;
     let metas = apt.versions_of_release(META, &codename)?;
-    let mut last = None;
-    for set in metas.iter().filter_map(KernelPackages::from_meta) {
-        // The cached kernel was prepared when a newer one failed.
-        if let Some(cached) = cached.filter(|(_, record)| record.version == set.version) {
-            return Ok(cached.clone());
-        }
-        eprintln!("stock kernel: {} {}", set.image, set.version);
-        match make(cache, &apt, &set, &codename) {
-            Ok(built) => return Ok(built),
-            Err(error) => {
-                eprintln!("{} {}: {error:#}", set.image, set.version);
-                last = Some(error);
-            }
-        }
+    let newest = build_newest(
+        metas.iter().filter_map(KernelPackages::from_meta),
+        cached,
+        |set| download(&apt, set, &cache.path(DEBS)),
+        |set, debs| make(cache, set, &debs, &codename),
+    )?;
+    cache.remove(&[MAKING, MADE, DEBS]);
+    Ok(newest)
+}
+
+impl Candidate for KernelPackages {
+    fn name(&self) -> String {
+        format!("stock kernel: {} {}", self.image, self.version)
     }
-    let last = last.unwrap_or_else(|| anyhow!("no version was found"));
-    Err(last.context(format!("no version of {META} could be prepared")))
+
+    fn version(&self) -> &str {
+        &self.version
+    }
 }
 
 impl KernelPackages {
@@ -73,18 +72,33 @@ impl KernelPackages {
     }
 }
 
+/// The downloaded packages of one version.
+struct Debs {
+    image: PathBuf,
+    /// The headers and the source, to build siw.
+    build: Vec<PathBuf>,
+}
+
+fn download(apt: &Apt, set: &KernelPackages, into: &Path) -> anyhow::Result<Debs> {
+    let download = |name: &String| apt.download(name, &set.version, into);
+    let image = download(&set.image)?;
+    let headers = headers(apt, set)?;
+    let build = headers.iter().chain([&set.source]).map(download);
+    Ok(Debs {
+        image,
+        build: build.collect::<anyhow::Result<_>>()?,
+    })
+}
+
 fn make(
     cache: &Cache,
-    apt: &Apt,
     set: &KernelPackages,
+    debs: &Debs,
     codename: &str,
-) -> anyhow::Result<(PathBuf, Record)> {
-    let work = cache.empty("making")?;
-    let built = cache.empty("made")?;
-    let debs = cache.path(DEBS);
-    let unpack =
-        |name: &str, into: &Path| apt::unpack(&apt.download(name, &set.version, &debs)?, into);
-    unpack(&set.image, &built)?;
+) -> anyhow::Result<Cached> {
+    let work = cache.empty(MAKING)?;
+    let built = cache.empty(MADE)?;
+    apt::unpack(&debs.image, &built)?;
     merge_usr(&built)?;
     let boot = built.join("boot");
     fs::rename(
@@ -94,10 +108,9 @@ fn make(
     .context("move the image")?;
     fs::remove_dir_all(&boot).context("remove the other boot files")?;
 
-    for name in headers(apt, set)? {
-        unpack(&name, &work)?;
+    for deb in &debs.build {
+        apt::unpack(deb, &work)?;
     }
-    unpack(&set.source, &work)?;
     let module = build_siw(&work, set, &built)?;
     let modules = built.join("lib/modules").join(&set.release);
     let updates = modules.join("updates");
@@ -118,8 +131,6 @@ fn make(
         fits: codename.to_owned(),
     };
     let folder = cache.store(&built, Role::Stock.as_str(), &record)?;
-    fs::remove_dir_all(&work).context("clean up")?;
-    fs::remove_dir_all(&debs).context("clean up")?;
     Ok((folder, record))
 }
 

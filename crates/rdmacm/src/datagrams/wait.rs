@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use rdmacm_core::{EventKind, IdHandle};
+use rdmacm_core::{Event, EventKind, IdHandle};
 
 use super::socket::Socket;
 use crate::attempt::Attempt;
@@ -87,10 +87,7 @@ impl Socket {
         while let Some(queued) = queue.pop() {
             match queued {
                 QueuedEvent::Cm(event) => match event.kind() {
-                    EventKind::ConnectRequest => {
-                        let number = self.queue_pair.queue_pair().number();
-                        self.service.reply(event, number, self.local.qkey);
-                    }
+                    EventKind::ConnectRequest => self.reply(event),
                     kind @ (EventKind::DeviceRemoval | EventKind::AddrChange) => {
                         let _ = self.closed.set(kind);
                         // Wakes all waiters.
@@ -103,6 +100,16 @@ impl Socket {
             }
         }
         self.closed.get().copied()
+    }
+
+    /// Replies to a request, which is rejected if nothing can be received any more.
+    fn reply(&self, request: Event) {
+        // What has completed comes first: perhaps nobody knows of the failure yet.
+        let has_failed = self.queue_pair.poll_with(|state| state.failure().is_some());
+        if !has_failed && self.closed.get().is_none() {
+            let number = self.queue_pair.queue_pair().number();
+            self.service.reply(request, number, self.local.qkey);
+        }
     }
 }
 

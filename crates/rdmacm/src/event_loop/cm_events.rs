@@ -98,6 +98,13 @@ impl CmEvents {
         drop(pending);
     }
 
+    #[cfg(test)]
+    pub(super) fn while_locked(&self, work: impl FnOnce()) {
+        let queues = self.queues();
+        work();
+        drop(queues);
+    }
+
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock()
     }

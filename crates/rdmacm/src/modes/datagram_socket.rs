@@ -51,7 +51,8 @@ by_mode! {
     }
     both {
         /// SIDR requests (peers resolving its address and port) are answered only by calls that
-        /// receive, send or flush on this socket: keep one waiting, to receive for example.
+        /// receive, send or flush on this socket: keep one waiting, to receive for example. Once the
+        /// socket is closed, it accepts none.
         ///
         /// It is closed for good when its device is removed, or the bond that has its address fails
         /// over to an interface with another link-layer address ([`Cause::SocketClosed`],

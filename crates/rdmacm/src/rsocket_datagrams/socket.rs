@@ -107,7 +107,10 @@ impl Socket {
         let attempt = self.datagrams.attempt(deadline);
         let attempt = attempt.at_address(CmAddr::from(to));
         let sent = self.try_send(&attempt, bytes, to).await;
-        sent.map_err(|cause| self.datagrams.fail(&attempt, Stage::Send, cause))
+        sent.map_err(|cause| {
+            self.closed();
+            self.datagrams.fail(&attempt, Stage::Send, cause)
+        })
     }
 
     async fn try_send(&self, attempt: &Attempt, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
@@ -130,7 +133,7 @@ impl Socket {
     }
 
     fn send_by_udp(&self, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
-        if let Some(cause) = self.datagrams.closed() {
+        if let Some(cause) = self.closed() {
             return Err(cause);
         }
         self.service.send(bytes, to).map_err(Cause::Udp)
@@ -159,6 +162,15 @@ impl Socket {
             },
             cause => cause,
         })
+    }
+
+    /// Why nothing more can be transferred. From then on peers are not told its number.
+    fn closed(&self) -> Option<Cause> {
+        let cause = self.datagrams.closed();
+        if cause.is_some() {
+            self.service.close();
+        }
+        cause
     }
 
     /// Has the path to a peer resolved, by a task that may block.
@@ -224,9 +236,7 @@ impl Socket {
                 None => return Received::Nothing,
                 Some(Ok(datagram)) => datagram,
                 Some(Err(cause)) => {
-                    if self.datagrams.closed().is_some() {
-                        self.service.close();
-                    }
+                    self.closed();
                     return Received::Failed(cause);
                 }
             };

@@ -5,6 +5,7 @@ use std::thread;
 
 use rdmacm::core::{Deadline, EventKind};
 use rdmacm::{CLOSE_DEADLINE, Stage};
+use rdmacm_test_helpers::child_ends;
 
 use crate::hosts::{Hosts, SECOND, node};
 
@@ -180,4 +181,23 @@ fn a_driven_node_replies_to_disconnects() {
         });
         assert!(accepted.closed(SECOND).unwrap().is_orderly());
     }
+}
+
+/// What no queue pair of a driver refuses in a child: moving it would end the parent's connection.
+#[test]
+fn a_forked_child_does_not_move_the_queue_pair_of_its_parent() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(&node(&hosts.server));
+    let client = node(&hosts.client);
+    let [connection, _accepted] = hosts.connect(&client, &listener);
+    assert!(child_ends(|| {
+        hosts.client_pairs.panic_next();
+        connection.close(CLOSE_DEADLINE).unwrap_err();
+    }));
+    let mut inherited = Some(connection);
+    assert!(child_ends(|| {
+        hosts.client_pairs.panic_next();
+        drop(inherited.take());
+    }));
+    inherited.unwrap().close(CLOSE_DEADLINE).unwrap();
 }
