@@ -141,8 +141,9 @@ impl fmt::Debug for Completion {
 pub struct CompletionInfo {
     /// The kind of the request.
     pub opcode: WcOpcode,
-    /// Bytes received, of a receive request; of a datagram including the 40 bytes before it.
-    /// Meaningless for send requests.
+    /// Bytes received, of a receive request; of a datagram including the 40 bytes before it. Those of
+    /// [`RECV_RDMA_WITH_IMM`](WcOpcode::RECV_RDMA_WITH_IMM) are in the memory that the peer has
+    /// written to, none of them in the request's. Meaningless for send requests.
     #[doc(alias = "byte_len")]
     pub bytes: u32,
     /// The immediate data, in host order.

@@ -40,8 +40,8 @@ use state::State;
 /// A completion queue. Clones are handles to the same queue; the kernel's object is
 /// destroyed when they and the queue pairs that use it are dropped.
 ///
-/// It cannot overflow: posting reserves an entry for the completion of each request, and
-/// fails if there is none. There are two exceptions. rxe of Linux 6.1 may complete a request that a
+/// Posting reserves an entry for the completion of each request, and fails if there is none. So the
+/// queue does not overflow, with two exceptions. rxe of Linux 6.1 may complete a request that a
 /// move to RESET has discarded. And siw may complete one read of a queue pair twice
 /// when the connection ends (`siw_sq_flush`); polling returns [`Error::Stray`] for the second one.
 /// On siw, leave one entry unused for each queue pair whose send requests the queue serves. In a
@@ -174,6 +174,12 @@ impl CompletionQueue {
         let Some(mut state) = self.state() else {
             return Err(self.context().closed_error());
         };
+        if !state.ring.can_resize() {
+            // It says why. A request that is posted meanwhile needs the credits.
+            return state
+                .ring
+                .resize(self.context().uverbs(), self.0.handle, entries);
+        }
         let credits = &self.0.credits;
         let before = credits.entries();
         // Nothing is posted meanwhile that a smaller queue has no room for.

@@ -123,7 +123,7 @@ pub enum Error {
     /// The kernel refused a command.
     #[error(transparent)]
     Command(Box<CommandError>),
-    /// An argument is invalid. Nothing was sent to the kernel.
+    /// An argument is invalid, or the state does not allow the operation. Nothing has changed.
     #[error("{operation}: {reason}")]
     InvalidInput {
         /// The operation.

@@ -50,7 +50,7 @@
 //! if let Some(answer) = queue_pair.recv_cq().next(Duration::from_secs(1))? {
 //!     let bytes = answer.result()?.bytes as usize;
 //!     if let Some(buffer) = answer.sg_list.into_buffer() {
-//!         println!("{:?}", &buffer[..bytes]);
+//!         println!("{:?}", buffer.get(..bytes));
 //!     }
 //! }
 //! # Ok(())

@@ -430,9 +430,18 @@ impl StreamConnection {
         let shutdown = status.shutdown;
         let failure = status.failure().cloned();
         drop(status);
+        let is_all_acknowledged = || self.queue_pair.unacknowledged() == 0;
         // Unless this side alone has ended it, and something was in flight.
-        let is_orderly = || shutdown.peer_disconnected() || self.queue_pair.unacknowledged() == 0;
+        let is_orderly = || shutdown.peer_disconnected() || is_all_acknowledged();
         let cause = match (failure, closed) {
+            // An update for a peer that has gone.
+            (Some(failure), _)
+                if failure.is_of_request()
+                    && shutdown.peer_disconnected()
+                    && is_all_acknowledged() =>
+            {
+                return None;
+            }
             (Some(failure), _) if failure.is_reason() => failure.cause(),
             _ if shutdown.is_over() && is_orderly() => return None,
             (Some(failure), closed) => self.cause(&failure, closed),

@@ -27,6 +27,11 @@ impl StreamFailure {
         Failure::Device(error).into()
     }
 
+    /// Whether a request of this side has failed.
+    pub(super) fn is_of_request(&self) -> bool {
+        matches!(self, Self::Requests(failure) if matches!(**failure, Failure::Request(_)))
+    }
+
     /// Whether it is a reason, rather than the consequence of one.
     pub(super) fn is_reason(&self) -> bool {
         match self {

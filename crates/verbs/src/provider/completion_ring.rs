@@ -50,6 +50,11 @@ pub(crate) trait CompletionRing {
         false
     }
 
+    /// Whether the driver resizes completion queues at all.
+    fn can_resize(&self) -> bool {
+        true
+    }
+
     /// Resizes it to hold at least `entries` completions.
     ///
     /// # Errors
@@ -141,6 +146,10 @@ impl CompletionRing for CompletionRings {
 
     fn arm(&mut self) -> bool {
         of_driver!(self, ring => ring.arm())
+    }
+
+    fn can_resize(&self) -> bool {
+        of_driver!(self, ring => ring.can_resize())
     }
 
     fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()> {

@@ -7,8 +7,7 @@ use crate::stream::refusal::Refusal;
 use crate::stream::send_state::MAX_WRITE;
 
 impl StreamQueuePair {
-    /// Registers the buffers, if there are none: two or more, so that one is filled while
-    /// another one is in flight.
+    /// Registers the buffers, if there are none.
     pub(in crate::stream) fn make_send_buffers(&self) -> Result<(), Error> {
         if self.send.lock().buffers.are_made() {
             return Ok(());
@@ -18,8 +17,7 @@ impl StreamQueuePair {
             .queue_pair
             .protection_domain()
             .allocate(bytes as usize)?;
-        let size = bytes.div_ceil(2).min(MAX_WRITE);
-        let buffers = memory.into_chunks(size as usize);
+        let buffers = memory.into_chunks(buffer_size(bytes) as usize);
         self.send.lock().buffers.fill(buffers);
         Ok(())
     }
@@ -62,5 +60,32 @@ impl StreamQueuePair {
             return;
         }
         self.send.lock().buffers.give_back(buffer);
+    }
+}
+
+/// How large each buffer is if all of them have this many bytes: nearly equal, and two or more, so
+/// that one is filled while another one is in flight.
+fn buffer_size(bytes: u32) -> u32 {
+    bytes.div_ceil(bytes.div_ceil(MAX_WRITE).max(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_buffer_is_small_among_large_ones() {
+        for (bytes, expected) in [
+            (1, 1),
+            (1000, 500),
+            (128 * 1024, MAX_WRITE),
+            (128 * 1024 + 8, 43_694),
+            (200_000, 50_000),
+        ] {
+            let size = buffer_size(bytes);
+            assert_eq!(size, expected);
+            let last = bytes - (bytes.div_ceil(size) - 1) * size;
+            assert!(last >= size - size / 2, "{bytes}");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Empty writes that detect a lost peer.
 
 use std::io::{Error, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::ops::Range;
 use std::time::Duration;
 
 use libc::EIO;
 use rdmacm::verbs::{CommandNumber, WcStatus};
-use rdmacm::{Cause, RdmaStream};
+use rdmacm::{CLOSE_DEADLINE, Cause, RdmaStream};
 use rdmacm_sim::Fabric;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
@@ -111,6 +112,27 @@ fn a_peer_that_responds_is_left_alone() {
         (&client).write_all(b"alive").unwrap();
         (&server).read_exact(&mut [0; 5]).unwrap();
     }
+}
+
+/// The peer has closed after all had arrived. Nothing is lost that anybody waits for.
+#[test]
+fn an_update_for_a_peer_that_has_closed_fails_without_harm() {
+    let hosts = Hosts::new(roce(), "rxe0");
+    let (client, mut server) = hosts.connect();
+    // Half of the server's memory, after which it announces it again.
+    (&client).write_all(&[7; 500]).unwrap();
+    client.close(CLOSE_DEADLINE).unwrap();
+    hosts.server.set_link_up(hosts.device, false);
+    // All that was written, and not the end that follows.
+    assert_eq!(server.read(&mut [0; 500]).unwrap(), 500);
+    assert_eq!(server.read(&mut [0; 500]).unwrap(), 0);
+    hosts.fabric.advance(DETECTION.end);
+    // Somebody reads the events of the node: the peer has disconnected as well.
+    hosts.listener.set_nonblocking(true).unwrap();
+    let error = hosts.listener.accept().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+    server.shutdown(Shutdown::Both).unwrap();
+    assert!(server.take_error().unwrap().is_none());
 }
 
 /// Rather than that bytes were not acknowledged in time.

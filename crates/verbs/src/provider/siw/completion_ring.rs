@@ -92,6 +92,10 @@ impl CompletionRing for CompletionSlots {
         true
     }
 
+    fn can_resize(&self) -> bool {
+        false
+    }
+
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
         Err(Error::invalid(
