@@ -211,6 +211,10 @@ fn missing_node() {
     let connector = Connector::new("192.0.2.1:7471").deadline(Duration::from_millis(100));
     assert_eq!(connector.resolve().unwrap_err().stage(), Stage::Open);
     assert!(begun.elapsed() < ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT);
+    let begun = Instant::now();
+    let arguments = ["resolve", "192.0.2.1", "--async", "--timeout", "100"];
+    Tool::rdmacm(&arguments).finish().assert_contains(NODE);
+    assert!(begun.elapsed() < ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT);
 }
 
 /// Like udev, after the kernel has created the device.

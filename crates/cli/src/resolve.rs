@@ -1,9 +1,10 @@
 //! `rdmacm resolve`.
 
 use std::path::Path;
+use std::time::Instant;
 
 use rdmacm::addrinfo::{Acm, AddrInfo, AddrInfoResolver, Error, Hints, ResolveAddrInfo, Result};
-use rdmacm::core::{CmId, Deadline, EventChannel, IbAddr, PortSpace, RdmaDevice};
+use rdmacm::core::{ChannelOptions, CmId, Deadline, EventChannel, IbAddr, PortSpace, RdmaDevice};
 
 use crate::args::{ResolveArgs, usage_error};
 use crate::devices::NO_DEVICE;
@@ -74,7 +75,12 @@ fn by_event(
     service: Option<&str>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    let channel = EventChannel::open()?;
+    let until = Instant::now().checked_add(args.timeout());
+    let until = until.map_or(Deadline::Never, Deadline::At);
+    let patience = ChannelOptions::DEFAULT_DEVICE_NODE_TIMEOUT.min(args.timeout());
+    let options = EventChannel::options().device_node_timeout(patience);
+    let channel = options.open()?;
+    let hints = hints.clone().deadline(until);
     let id = if hints.asks_administrator() {
         id_on_infiniband(&channel)?
     } else {
@@ -83,10 +89,10 @@ fn by_event(
     // Name lookups end at the deadline of the hints. The kernel has no deadline for
     // services.
     let until = match args.sa {
-        Some(_) => args.timeout().into(),
+        Some(_) => until,
         None => Deadline::Never,
     };
-    let mut resolution = id.resolve_addrinfo(resolver, node, service, hints)?;
+    let mut resolution = id.resolve_addrinfo(resolver, node, service, &hints)?;
     loop {
         channel.next_event(until)?;
         match resolution.take_result() {

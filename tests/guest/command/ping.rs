@@ -205,9 +205,9 @@ fn a_server_with_too_few_pings_disconnects(site: &Site) {
     server.finish().assert_success();
 }
 
-/// Its server would take it for one that has failed.
-#[case]
-fn an_interrupted_client_completes_the_ping_in_progress(site: &Site) {
+/// A client of this process, which has received the first message of its first ping and interrupts
+/// the client.
+fn interrupt_first_ping(site: &Site) -> (Tool, CmConnection<QueuePair>) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let client = client(site, &port, &["--json"]);
@@ -217,25 +217,34 @@ fn an_interrupted_client_completes_the_ping_in_progress(site: &Site) {
         ..QpCaps::default()
     });
     incoming.id().with_queue_pair(&queue_pair).init().unwrap();
-    for room in queue_pair
-        .protection_domain()
-        .allocate(32)
-        .unwrap()
-        .into_chunks(16)
-    {
+    let memory = queue_pair.protection_domain().allocate(32).unwrap();
+    for room in memory.into_chunks(16) {
         queue_pair.post_receive(room).unwrap();
     }
     let connection = incoming.accept_on(queue_pair).unwrap();
-    let queue_pair = connection.queue_pair();
-    for turn in 0..2 {
-        let memory = queue_pair.recv_cq().next(PATIENCE).unwrap().unwrap();
-        assert_eq!(memory.result().unwrap().bytes, 16);
-        if turn == 0 {
-            client.interrupt_and_wait();
-        }
-        let go_ahead = SendRequest::inline(SendOperation::Send, &[0; 16]);
-        queue_pair.post_send(go_ahead).unwrap();
-    }
+    expect_message(&connection);
+    client.interrupt_and_wait();
+    (client, connection)
+}
+
+fn expect_message(connection: &CmConnection<QueuePair>) {
+    let queue = connection.queue_pair().recv_cq();
+    let message = queue.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(message.result().unwrap().bytes, 16);
+}
+
+fn go_ahead(connection: &CmConnection<QueuePair>) {
+    let go_ahead = SendRequest::inline(SendOperation::Send, &[0; 16]);
+    connection.queue_pair().post_send(go_ahead).unwrap();
+}
+
+/// Its server would take it for one that has failed.
+#[case]
+fn an_interrupted_client_completes_the_ping_in_progress(site: &Site) {
+    let (client, connection) = interrupt_first_ping(site);
+    go_ahead(&connection);
+    expect_message(&connection);
+    go_ahead(&connection);
     let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
     let ended = client.finish();
@@ -244,6 +253,20 @@ fn an_interrupted_client_completes_the_ping_in_progress(site: &Site) {
     assert_eq!(
         (&document["pings"], &document["interrupted"]),
         (&json!(1), &json!(true))
+    );
+}
+
+#[case]
+fn an_interrupted_client_says_so_though_its_ping_fails(site: &Site) {
+    let (client, connection) = interrupt_first_ping(site);
+    drop(connection);
+    let ended = client.finish();
+    assert_eq!(ended.status.code(), Some(1));
+    let document = ended.document();
+    assert!(document["error"].is_string(), "{document}");
+    assert_eq!(
+        (&document["pings"], &document["interrupted"]),
+        (&json!(0), &json!(true))
     );
 }
 

@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(4);
 /// How long the kernel waits at least for an answer to TCP's first packet and its two repetitions.
 const TCP_HANDSHAKE: Duration = Duration::from_secs(7);
 
-/// It is the deadline that has ended the wait, however slow the machine, and not the kernel.
+/// It is the deadline that has ended the wait, and not the kernel: the machine may be late by 2.5 s.
 fn is_on_time(took: Duration) -> bool {
     took >= DEADLINE && took + SECOND / 2 < TCP_HANDSHAKE
 }

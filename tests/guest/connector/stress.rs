@@ -93,14 +93,18 @@ fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
             }
         }
         stoppers.iter().for_each(rdmacm::StopHandle::stop);
+        let mut never_established = 0;
         while let Some(server) = servers.join_next().await {
-            server.unwrap();
+            never_established += server.unwrap();
         }
+        assert_eq!(outcomes.values().sum::<usize>(), 2 * connections);
+        outcomes.insert("never established", never_established);
         outcomes
     });
-    assert_eq!(outcomes.values().sum::<usize>(), 2 * connections);
-    let few = |outcome| outcomes.get(outcome).copied().unwrap_or(0) <= connections / 50;
-    assert!(few("unanswered"), "{outcomes:?}");
+    for lost in ["unanswered", "never established"] {
+        let times = outcomes.get(lost).copied().unwrap_or(0);
+        assert!(times <= connections / 50, "{outcomes:?}");
+    }
     outcomes
 }
 
@@ -166,7 +170,8 @@ where
     "connected"
 }
 
-async fn serve(listener: Listener, queue_pairs: QueuePairs, direction: u64) {
+/// Returns how many accepted peers were not heard of in time.
+async fn serve(listener: Listener, queue_pairs: QueuePairs, direction: u64) -> usize {
     let mut random = Random::new(direction);
     let mut tasks = JoinSet::new();
     loop {
@@ -178,16 +183,25 @@ async fn serve(listener: Listener, queue_pairs: QueuePairs, direction: u64) {
         let (patience, end) = (patience(&mut random), random.below(8));
         tasks.spawn(answer(incoming, queue_pairs.clone(), patience, end));
     }
-    while let Some(answered) = tasks.join_next().await {
-        answered.unwrap();
+    let mut silent = 0;
+    while let Some(is_silent) = tasks.join_next().await {
+        silent += usize::from(is_silent.unwrap());
     }
+    silent
 }
 
-async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end: u64) {
+/// Returns whether an accepted peer was not heard of in time.
+async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end: u64) -> bool {
     match end {
-        0 => return drop(incoming),
-        // The peer may be gone already.
-        1 => return drop(incoming.reject(b"no")),
+        0 => {
+            drop(incoming);
+            return false;
+        }
+        1 => {
+            // The peer may be gone already.
+            let _ = incoming.reject(b"no");
+            return false;
+        }
         _ => {}
     }
     let accepting = incoming.deadline(PRESENT).accept_with(queue_pairs);
@@ -198,6 +212,8 @@ async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end:
         Some(Err(error)) => {
             // The peer gave up.
             assert_eq!(error.stage(), Stage::Accept, "{error}");
+            return matches!(error.cause(), Cause::Deadline);
         }
     }
+    false
 }

@@ -44,7 +44,7 @@ const GROUPS: [TestGroup; 4] = [
         cases: restarted::CASES,
     },
     TestGroup {
-        actions: &[GuestAction::Kill, GuestAction::None],
+        actions: &[GuestAction::None, GuestAction::Kill, GuestAction::None],
         cases: dead::CASES,
     },
 ];

@@ -44,17 +44,18 @@ async fn ping_until(
     let mut pinger = match Pinger::new(args, connection.queue_pair()) {
         Ok(pinger) => pinger,
         Err(failure) => {
-            report.over(Err(WorkError::Failed(failure)));
+            report.over(Err(WorkError::Failed(failure)), interrupt);
             let _ = connection.close(CLOSE_DEADLINE).await;
             return;
         }
     };
     let work = ping(args, &mut pinger, interrupt, report);
     let done = run_until_closed(&connection, None, None, Duration::ZERO, work).await;
-    report.over(done.and_then(|end| match end {
+    let done = done.and_then(|end| match end {
         End::Complete => Ok(()),
         End::Interrupted => Err(WorkError::Interrupted),
-    }));
+    });
+    report.over(done, interrupt);
     // The peer may still access the memory of a ping that timed out, so the memory stays
     // registered until the connection is closed.
     let Pinger { start, sink, .. } = pinger;
@@ -93,8 +94,8 @@ async fn ping(
     report: &mut ClientReport,
 ) -> Result<End, Failure> {
     let mut progress = Progress::new();
-    for number in 0..args.count.unwrap_or(u32::MAX) {
-        if number > 0 {
+    for (index, number) in numbers(args.count).enumerate() {
+        if index > 0 {
             tokio::select! {
                 () = tokio::time::sleep_until(pinger.began + args.interval.0) => {}
                 () = interrupt.wait() => {}
@@ -108,6 +109,12 @@ async fn ping(
         progress.show(|| format!("ping {number}: {}", time(taken.as_nanos())));
     }
     Ok(End::Complete)
+}
+
+/// The numbers of the pings. Without a count they begin again after the last one.
+fn numbers(count: Option<u32>) -> impl Iterator<Item = u32> {
+    let count = count.map_or(usize::MAX, |count| count as usize);
+    (0..=u32::MAX).cycle().take(count)
 }
 
 struct Pinger<'a> {
@@ -174,5 +181,16 @@ impl<'a> Pinger<'a> {
                  {returned:#04x}"
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pings_without_a_count_have_no_end() {
+        assert!(numbers(Some(3)).eq(0..3));
+        assert_eq!(numbers(None).size_hint(), (usize::MAX, Some(usize::MAX)));
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::args::PingArgs;
 use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
+use crate::interrupt::Interrupt;
 use crate::latencies::{Latencies, Summary, time};
 use crate::outcome::Outcome;
 use crate::until_closed::WorkError;
@@ -82,14 +83,15 @@ impl ClientReport {
     }
 
     /// No more pings.
-    pub(super) fn over(&mut self, done: Result<(), WorkError>) {
+    pub(super) fn over(&mut self, done: Result<(), WorkError>, interrupt: &Interrupt) {
         let elapsed = self
             .period
             .map_or(0, |(first, last)| (last - first).as_nanos());
         let document = &mut self.document;
         document.elapsed_ns = u64::try_from(elapsed).unwrap_or(u64::MAX);
         let pings = document.pings;
-        document.interrupted = matches!(done, Err(WorkError::Interrupted));
+        // Also if the ping in progress has failed. One that completes the count ends by that.
+        document.interrupted = interrupt.is_set() && done.is_err();
         document.error = match (done, self.count) {
             (Ok(()), _) => None,
             (Err(WorkError::Interrupted), None) if pings > 0 => None,

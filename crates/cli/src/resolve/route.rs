@@ -109,6 +109,7 @@ fn rate(encoding: u8) -> Option<&'static str> {
         22 => "600",
         23 => "800",
         24 => "1200",
+        25 => "1600",
         _ => return None,
     })
 }

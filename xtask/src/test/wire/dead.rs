@@ -18,13 +18,20 @@ super::cases!(
         no_event_reports_a_dead_peer;
 );
 
+/// Before the kill, tests wait until all are ready: on siw a request may then wait for its reply for
+/// ten seconds only.
+async fn wait_for_kill(context: TestContext<'_>) {
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+}
+
 /// The neighbor table has no entry for it.
 async fn resolving_the_address_of_a_dead_peer_times_out(
     context: TestContext<'_>,
 ) -> anyhow::Result<()> {
     let near = context.near();
     let id = near.create_id().await?;
-    context.wait_for_action().await;
+    wait_for_kill(context).await;
     // Tests of an earlier group may have added an entry.
     let interface = context.device.interface();
     near.run_shell(format!("ip -6 neigh flush dev {interface}"))
@@ -45,7 +52,7 @@ async fn a_request_to_a_dead_peer_times_out(context: TestContext<'_>) -> anyhow:
     let near = context.near();
     near.add_permanent_neighbor().await?;
     near.shorten_tcp_connect().await?;
-    context.wait_for_action().await;
+    wait_for_kill(context).await;
     let active = near.resolve_port(7471).await?;
     match context.device {
         SoftDevice::Rxe => {
@@ -74,7 +81,7 @@ async fn a_request_that_a_dead_peer_had_received_times_out(
     let began = Instant::now();
     near.connect(active, "").await?;
     far.expect_request(listener).await?;
-    context.wait_for_action().await;
+    wait_for_kill(context).await;
     let at_least = context.device.min_request_timeout();
     let seen = near.expect_late_event(began, at_least, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await
@@ -87,6 +94,7 @@ async fn accepting_a_dead_peer_is_never_acknowledged(
     let (near, far) = (context.near(), context.far());
     let listener = near.listen().await?;
     let active = far.resolve_port(listener.port).await?;
+    context.wait_for_action().await;
     far.connect(active, "").await?;
     let request = near.expect_request(listener).await?;
     context.wait_for_action().await;
@@ -115,7 +123,7 @@ async fn accepting_a_dead_peer_is_never_acknowledged(
 async fn disconnecting_from_a_dead_peer_completes(context: TestContext<'_>) -> anyhow::Result<()> {
     let near = context.near();
     let (active, _) = context.connect().await?;
-    context.wait_for_action().await;
+    wait_for_kill(context).await;
     let began = Instant::now();
     near.run_step(Step::Disconnect { id: active.id }).await?;
     let status = context.device.unanswered_disconnect_status();
