@@ -76,7 +76,7 @@ fn the_run_directory_is_configurable(site: &Site) {
         let rundir = Path::new("/run/elsewhere");
         fs::create_dir(rundir).unwrap();
         let daemon = AcmDaemon::unix(rundir, move |_| messages::known(&site));
-        let acm = Acm::at(rundir).timeout(PATIENCE);
+        let acm = Acm::with_rundir(rundir).timeout(PATIENCE);
         let resolvers = [acm.clone(), acm].map(|acm| AddrInfoResolver::new().acm(acm));
         for resolver in &resolvers {
             assert_eq!(found(resolver, &site), (2, 2));

@@ -55,7 +55,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// ```no_run
 /// use rdmacm_addrinfo::{Acm, AddrInfoResolver, Hints};
 ///
-/// let resolver = AddrInfoResolver::new().acm(Acm::at("/usr/local/var/run"));
+/// let resolver = AddrInfoResolver::new().acm(Acm::with_rundir("/usr/local/var/run"));
 /// for info in resolver.resolve("storage-7", "7471", &Hints::rc())? {
 ///     println!("{info}: {} paths", info.paths.len());
 /// }
@@ -161,7 +161,7 @@ impl Acm {
     /// The ibacm whose socket and port file are in another directory, for example of
     /// an rdma-core with another prefix.
     #[must_use]
-    pub fn at(rundir: impl Into<PathBuf>) -> Self {
+    pub fn with_rundir(rundir: impl Into<PathBuf>) -> Self {
         Self::in_rundir(Rundir::at(&rundir.into()))
     }
 

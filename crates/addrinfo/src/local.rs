@@ -44,8 +44,8 @@ impl LocalAddress {
     ///
     /// # Errors
     /// [`Error::Interfaces`] if the kernel reports an error.
-    pub fn of_interface(name: &str) -> Result<Vec<Self>> {
-        let found = of_interface(interface_addresses()?, name);
+    pub fn for_interface(name: &str) -> Result<Vec<Self>> {
+        let found = for_interface(interface_addresses()?, name);
         if !found.is_empty() {
             return Ok(found);
         }
@@ -58,7 +58,7 @@ impl LocalAddress {
             return Ok(found);
         };
         let name = interface.name().to_string_lossy();
-        Ok(of_interface(interface_addresses()?, &name))
+        Ok(for_interface(interface_addresses()?, &name))
     }
 
     /// Whether an address is in the subnet of this one.
@@ -141,7 +141,7 @@ impl Local {
     /// them the device serves.
     pub(crate) fn addresses(&self) -> Result<Vec<CmAddr>> {
         let found = match self {
-            Self::Interface(name) => of_interface(interface_addresses()?, name),
+            Self::Interface(name) => for_interface(interface_addresses()?, name),
             Self::Device(_) | Self::Machine => interface_addresses()?,
         };
         if found.is_empty() {
@@ -183,7 +183,7 @@ fn interfaces() -> Result<Interfaces> {
     if_nameindex().map_err(failed)
 }
 
-fn of_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {
+fn for_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {
     all.retain(|one| one.interface == name);
     all
 }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_loopback_interface_has_its_address() {
         let all = interface_addresses().unwrap();
-        let lo = of_interface(all, "lo");
+        let lo = for_interface(all, "lo");
         let has = |text: &str| lo.iter().any(|one| one.address == text.parse().unwrap());
         assert!(has("127.0.0.1:0"), "{lo:?}");
         let v4 = lo.iter().find(|one| one.address.is_ipv4()).unwrap();
@@ -214,9 +214,9 @@ mod tests {
         assert_eq!(Local::named("no-such-thing"), Ok(None));
         let gone = Local::Interface("no-such-thing".to_owned());
         assert_eq!(gone.addresses(), Err(NameError::NoData.into()));
-        assert_eq!(LocalAddress::of_interface("no-such-thing"), Ok(Vec::new()));
-        let lo = LocalAddress::of_interface("lo").unwrap();
-        assert_eq!(lo, of_interface(interface_addresses().unwrap(), "lo"));
+        assert_eq!(LocalAddress::for_interface("no-such-thing"), Ok(Vec::new()));
+        let lo = LocalAddress::for_interface("lo").unwrap();
+        assert_eq!(lo, for_interface(interface_addresses().unwrap(), "lo"));
     }
 
     #[test]

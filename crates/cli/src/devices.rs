@@ -108,7 +108,7 @@ fn port_view(port: Port, addresses: &Addresses) -> PortView {
         link: port.physical_state.to_string(),
         addresses: netdev
             .as_deref()
-            .map(|netdev| addresses.of_interface(netdev))
+            .map(|netdev| addresses.for_interface(netdev))
             .unwrap_or_default(),
         netdev,
     }

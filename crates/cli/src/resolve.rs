@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
 
 fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
     let resolver = match &args.acm {
-        Some(rundir) => AddrInfoResolver::new().acm(Acm::at(rundir)),
+        Some(rundir) => AddrInfoResolver::new().acm(Acm::with_rundir(rundir)),
         None => AddrInfoResolver::new(),
     };
     let hints = args.hints();

@@ -221,7 +221,7 @@ impl EventLoop {
     }
 
     #[cfg(test)]
-    fn while_ids_are_locked(&self, work: impl FnOnce()) {
+    pub(crate) fn while_ids_are_locked(&self, work: impl FnOnce()) {
         self.cm.while_locked(work);
     }
 

@@ -120,6 +120,8 @@ mod endpoint;
 mod error;
 mod event_loop;
 mod failed_request;
+#[cfg(test)]
+mod forked_id_tests;
 mod id_options;
 mod listen;
 #[cfg(feature = "verbs")]

@@ -212,7 +212,7 @@ impl<'a> SendRequest<'a> {
     /// Sets the destination, on an unreliable datagram queue pair: the address handle, the
     /// number of the queue pair and its queue key.
     #[doc(alias = "ibv_ah")]
-    pub fn to(mut self, address: &AddressHandle, qp_number: u32, qkey: u32) -> Self {
+    pub fn destination(mut self, address: &AddressHandle, qp_number: u32, qkey: u32) -> Self {
         self.is_fast_path = false;
         self.destination = Some(Destination {
             address: address.clone(),

@@ -260,11 +260,11 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
     let source = free_port();
     for (connector, from) in [
         (
-            connector(site, port).from_address(site.v4(source)),
+            connector(site, port).source_address(site.v4(source)),
             Some(source),
         ),
-        (connector(site, port).from_interface(site.netdev), None),
-        (connector(site, port).from_device(site.device), None),
+        (connector(site, port).source_interface(site.netdev), None),
+        (connector(site, port).source_device(site.device), None),
     ] {
         let pair = Pair::connect(site, &listener, connector);
         let local = pair.client.local_addr().unwrap();
@@ -286,10 +286,10 @@ fn an_interface_has_alternative_names_and_labels(site: &Site) {
         "ip addr add {labelled}/24 dev {netdev} label {netdev}:1"
     ));
     for name in [netdev, &alternative] {
-        let connector = connector(&link.site(site), 7).from_interface(name);
+        let connector = connector(&link.site(site), 7).source_interface(name);
         let source = connector.resolve().unwrap().local_addr().unwrap();
         assert_eq!(source.ip(), link.address.ip(), "{name}");
-        let found = LocalAddress::of_interface(name).unwrap();
+        let found = LocalAddress::for_interface(name).unwrap();
         assert!(found.iter().any(|one| one.address.ip() == labelled));
     }
 }
@@ -314,8 +314,8 @@ fn the_source_is_of_the_destinations_subnet(site: &Site) {
     }
     let connector = || Connector::new((subnet[1], 7)).deadline(PATIENCE);
     for connector in [
-        connector().from_interface(&link.netdev),
-        connector().from_device(&link.device),
+        connector().source_interface(&link.netdev),
+        connector().source_device(&link.device),
     ] {
         let source = connector.resolve().unwrap().local_addr().unwrap();
         assert!(subnet.contains(&source.ip().unwrap()), "{source}");
@@ -327,7 +327,7 @@ fn a_source_on_another_link_is_refused(_: &Site) {
     let on =
         |scope_id| SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7), 7, 0, scope_id);
     let error = Connector::new(SocketAddr::from(on(2)))
-        .from_address(on(3))
+        .source_address(on(3))
         .resolve();
     let error = error.unwrap_err();
     assert!(matches!(error.cause(), Cause::OtherLink), "{error}");
@@ -336,18 +336,18 @@ fn a_source_on_another_link_is_refused(_: &Site) {
 #[case]
 fn an_unknown_source_is_reported(site: &Site) {
     for (connector, step) in [
-        (connector(site, 7).from_interface("nowhere0"), Stage::Bind),
-        (connector(site, 7).from_device("nothing0"), Stage::Bind),
+        (connector(site, 7).source_interface("nowhere0"), Stage::Bind),
+        (connector(site, 7).source_device("nothing0"), Stage::Bind),
         // It has an address and no RDMA device.
         (
-            connector(site, 7).from_interface("plain0"),
+            connector(site, 7).source_interface("plain0"),
             Stage::ResolveAddress,
         ),
     ] {
         let error = connector.resolve().unwrap_err();
         assert_eq!(error.stage(), step, "{error}");
     }
-    let error = connector(site, 7).from_address(site.v6(0)).resolve();
+    let error = connector(site, 7).source_address(site.v6(0)).resolve();
     assert!(matches!(error.unwrap_err().cause(), Cause::NoAddress));
 }
 

@@ -92,7 +92,7 @@ fn a_reset_discards_datagrams(site: &Site) {
     let path = site.path_to_itself();
     let handle = client.protection_domain().create_address_handle(path);
     let handle = handle.unwrap();
-    let datagram = |byte| message(&client, byte).to(&handle, server.number(), QKEY);
+    let datagram = |byte| message(&client, byte).destination(&handle, server.number(), QKEY);
     server.post_receive(room(&server, ROUTE + 1)).unwrap();
     client.post_send(datagram(NEXT)).unwrap();
     assert!(sent(&client).result().is_ok());

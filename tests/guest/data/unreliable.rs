@@ -63,7 +63,7 @@ fn datagram(path: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
 fn datagram_of(op: SendOperation, path: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
     let handle = from.protection_domain().create_address_handle(*path);
     let request = SendRequest::new(op, sge(from, bytes));
-    let request = request.to(&handle.unwrap(), to, QKEY);
+    let request = request.destination(&handle.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
     assert!(sent(from).result().is_ok());
 }
@@ -102,7 +102,7 @@ fn a_datagram_is_one_packet(site: &Site) {
         .protection_domain()
         .create_address_handle(site.path_to_itself());
     let request = SendRequest::new(SendOperation::Send, room(&client, PACKET + 1));
-    let refused = client.post_send(request.to(&handle.unwrap(), server.number(), QKEY));
+    let refused = client.post_send(request.destination(&handle.unwrap(), server.number(), QKEY));
     let words = refused.unwrap_err().to_string();
     assert!(words.contains("no longer than the MTU"), "{words}");
 }
@@ -203,7 +203,7 @@ fn unsupported_operations_are_refused(site: &Site) {
         let request = |operation| {
             let request = SendRequest::new(operation, room(&client, 8));
             match qp_type {
-                QpType::UD => request.to(&handle, server.number(), QKEY),
+                QpType::UD => request.destination(&handle, server.number(), QKEY),
                 _ => request,
             }
         };
@@ -211,7 +211,7 @@ fn unsupported_operations_are_refused(site: &Site) {
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("not support this operation"), "{words}");
         if qp_type == QpType::UC {
-            let request = request(SendOperation::Send).to(&handle, 1, QKEY);
+            let request = request(SendOperation::Send).destination(&handle, 1, QKEY);
             let words = client.post_send(request).unwrap_err().to_string();
             assert!(words.contains("has no destination"), "{words}");
             continue;
@@ -221,7 +221,7 @@ fn unsupported_operations_are_refused(site: &Site) {
         let domain = client.context().create_protection_domain().unwrap();
         let foreign = domain.create_address_handle(site.path_to_itself()).unwrap();
         let request = SendRequest::new(SendOperation::Send, room(&client, 8));
-        let refused = client.post_send(request.to(&foreign, 1, QKEY));
+        let refused = client.post_send(request.destination(&foreign, 1, QKEY));
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("another protection domain"), "{words}");
     }

@@ -63,7 +63,7 @@ fn a_source_address_is_that_of_the_client(site: &Site) {
     let listener = RdmaListener::bind(site.v6(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let connector = Connector::new(address)
-        .from_address(source)
+        .source_address(source)
         .deadline(PATIENCE);
     let connect = || connector.connect_stream(StreamOptions::new()).unwrap();
     let peer = carry_to(&listener, connect);

@@ -93,7 +93,7 @@ fn one_connection_serves_questions_one_after_another() {
         let rundir = rundir();
         let acts = [1, 2].map(|destination| vec![Action::Send(answer(destination))]);
         let daemon = start(rundir.path(), acts.into());
-        let acm = Acm::at(rundir.path());
+        let acm = Acm::with_rundir(rundir.path());
         leads_to(&ask(&acm), 1);
         leads_to(&ask(&acm.clone()), 2);
         assert_eq!(daemon.connections(), 1);
@@ -107,7 +107,7 @@ fn one_connection_serves_questions_one_after_another() {
 fn an_answered_request_is_received() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Send(answer(1))]);
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for asked in 1..=5000 {
         leads_to(&ask(&acm), 1);
         assert_eq!(daemon.requests(0).len(), asked);
@@ -125,7 +125,7 @@ fn a_reply_may_come_in_pieces() {
     let acts = [1, 5, 16, 17, 88, 100].map(pieces).to_vec();
     let count = acts.len();
     let _daemon = AcmDaemon::unix(rundir.path(), script(acts));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for _ in 0..count {
         leads_to(&ask(&acm), 1);
     }
@@ -134,7 +134,7 @@ fn a_reply_may_come_in_pieces() {
 #[test]
 fn absence_is_remembered_for_a_while() {
     let rundir = rundir();
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ENOENT)));
     let _daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Send(answer(1))]);
     let until = remember_for_an_hour(&acm);
@@ -150,13 +150,13 @@ fn a_socket_without_a_listener_counts_as_absent() {
     let rundir = rundir();
     let listener = std::os::unix::net::UnixListener::bind(rundir.path().join("ibacm.sock"));
     drop(listener.unwrap());
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ECONNREFUSED)));
 }
 
 #[test]
 fn nothing_is_known_of_an_absent_one() {
-    let acm = Acm::at("/nonexistent");
+    let acm = Acm::with_rundir("/nonexistent");
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ENOENT)));
 }
 
@@ -170,7 +170,7 @@ fn silence_ends_with_the_callers_time() {
         vec![Action::Send(answer(1))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for asked in 1..=2 {
         let started = Instant::now();
         let silent = acm.ask(&question(7), &soon());
@@ -189,7 +189,7 @@ fn silence_ends_with_the_callers_time() {
 fn silence_beyond_patience_is_remembered() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), script(vec![]));
-    let acm = Acm::at(rundir.path()).timeout(SOON);
+    let acm = Acm::with_rundir(rundir.path()).timeout(SOON);
     let silent = acm.ask(&question(7), &acm.limit(None));
     assert_eq!(silent, Err(Failure::Silent));
     remember_for_an_hour(&acm);
@@ -233,14 +233,14 @@ fn a_queue_that_is_full_is_silence() {
             break;
         }
     }
-    let silent = Acm::at(rundir.path()).ask(&question(7), &soon());
+    let silent = Acm::with_rundir(rundir.path()).ask(&question(7), &soon());
     assert_eq!(silent, Err(Failure::Silent));
 }
 
 #[test]
 fn a_daemon_that_came_again_is_asked_again() {
     let rundir = rundir();
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for destination in [1, 2, 3] {
         let _daemon = AcmDaemon::unix(rundir.path(), move |_| {
             vec![Action::Send(answer(destination))]
@@ -258,7 +258,7 @@ fn a_kept_connection_that_ends_is_tried_once_more() {
         vec![Action::Send(answer(2))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     leads_to(&ask(&acm), 1);
     leads_to(&ask(&acm), 2);
     assert_eq!(daemon.requests(3).len(), 3);
@@ -269,7 +269,7 @@ fn a_kept_connection_that_ends_is_tried_once_more() {
 fn a_new_connection_that_ends_is_no_answer() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Close]);
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for asked in 1..=3 {
         let ended = ask(&acm);
         assert_eq!(ended, Err(Failure::Ended { unanswered: true }));
@@ -283,7 +283,7 @@ fn an_answer_that_breaks_off_is_no_answer() {
     let cut = |length: usize| vec![Action::Send(answer(1)[..length].to_vec()), Action::Close];
     let lengths = [1, 15, 16, 17, 100];
     let _daemon = AcmDaemon::unix(rundir.path(), script(lengths.map(cut).to_vec()));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for _ in lengths {
         let ended = ask(&acm);
         assert_eq!(ended, Err(Failure::Ended { unanswered: false }));
@@ -313,7 +313,7 @@ fn nonsense_costs_the_daemon_its_connection() {
     let mut acts: Vec<_> = nonsense.map(|bytes| vec![Action::Send(bytes)]).into();
     acts.push(vec![Action::Send(answer(1))]);
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for number in 1..=count {
         let answer = ask(&acm);
         assert!(matches!(answer, Err(Failure::Nonsense(_))), "{answer:?}");
@@ -332,7 +332,7 @@ fn a_refusal_keeps_the_connection() {
         vec![Action::Send(refusal)]
     };
     let daemon = AcmDaemon::unix(rundir.path(), script([3, 6, 255].map(refusal).to_vec()));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     for _ in 0..3 {
         assert_eq!(ask(&acm), Ok(Reply::default()));
     }
@@ -349,7 +349,7 @@ fn what_comes_unasked_is_no_answer() {
         vec![Action::Send(answer(5))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     assert!(matches!(ask(&acm), Err(Failure::Nonsense(_))));
     leads_to(&ask(&acm), 3);
     assert_eq!(daemon.requests(2).len(), 2);
@@ -368,7 +368,7 @@ fn a_question_that_waits_holds_up_no_other() {
             vec![Action::Send(answer(1))]
         }
     });
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     thread::scope(|scope| {
         let waits = scope.spawn(|| acm.ask(&question(66), &minute()));
         assert_eq!(daemon.requests(1).len(), 1);

@@ -74,7 +74,7 @@ fn without_a_descriptor_no_interface_is_unknown() {
             assert_eq!(numeric, Err(Error::Interfaces(libc::EMFILE)));
             let passive = addr_info_resolver.resolve("lo", "7471", &Hints::rc().passive());
             assert_eq!(passive, Err(Error::Interfaces(libc::EMFILE)));
-            let found = LocalAddress::of_interface("lo");
+            let found = LocalAddress::for_interface("lo");
             assert_eq!(found, Err(Error::Interfaces(libc::EMFILE)));
         });
     });

@@ -50,7 +50,7 @@ fn daemon_that_knows(paths: Vec<Vec<u8>>) -> (TempDir, AcmDaemon) {
 }
 
 fn resolve(rundir: &TempDir, hints: &Hints) -> Vec<AddrInfo> {
-    let resolver = resolver(&fabric().1).acm(Acm::at(rundir.path()));
+    let resolver = resolver(&fabric().1).acm(Acm::with_rundir(rundir.path()));
     resolver.resolve(None, None, hints).unwrap()
 }
 
@@ -103,7 +103,7 @@ impl NameResolver for Storage {
 #[test]
 fn the_native_address_has_the_canonical_name() {
     let (rundir, _daemon) = daemon();
-    let resolver = resolver(&fabric().1).acm(Acm::at(rundir.path()));
+    let resolver = resolver(&fabric().1).acm(Acm::with_rundir(rundir.path()));
     let resolver = resolver.name_resolver(Storage);
     let hints = Hints::rc().canonical_name();
     let list = resolver.resolve("storage-7", "7471", &hints).unwrap();
@@ -140,7 +140,7 @@ fn of_several_paths_the_kernel_takes_the_usable_one() {
     let (fabric, here) = fabric();
     fabric.set_subnet_admin(SubnetAdmin::Silent);
     let peer = CmAddr::from(IbAddr::new(gid(THERE)).with_service_id(SERVICE));
-    let resolver = resolver(&here).acm(Acm::at(rundir.path()));
+    let resolver = resolver(&here).acm(Acm::with_rundir(rundir.path()));
     let hints = Hints::rc().destination(peer);
     let info = resolver.resolve(None, None, &hints).unwrap().remove(0);
     let hop_limits = |paths: &[PathData]| {

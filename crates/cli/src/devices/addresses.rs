@@ -14,7 +14,7 @@ impl Addresses {
         Self(interface_addresses().unwrap_or_default())
     }
 
-    pub(crate) fn of_interface(&self, interface: &str) -> Vec<String> {
+    pub(crate) fn for_interface(&self, interface: &str) -> Vec<String> {
         let addresses = self.0.iter().filter(|one| one.interface == interface);
         addresses.map(text).collect()
     }

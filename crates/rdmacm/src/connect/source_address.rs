@@ -64,7 +64,7 @@ fn are_on_two_links(source: CmAddr, destination: CmAddr) -> bool {
 
 /// The interface's best address for the destination.
 fn on_interface(name: &str, destination: CmAddr) -> Result<Option<CmAddr>, Cause> {
-    let all = LocalAddress::of_interface(name).map_err(Cause::Name)?;
+    let all = LocalAddress::for_interface(name).map_err(Cause::Name)?;
     let all = all
         .into_iter()
         .map(|one| HostAddress::to(destination, one))

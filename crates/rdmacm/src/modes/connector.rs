@@ -124,7 +124,7 @@ impl Connector {
     /// address.
     #[must_use]
     #[doc(alias = "rdma_bind_addr")]
-    pub fn from_address(mut self, source: impl Into<CmAddr>) -> Self {
+    pub fn source_address(mut self, source: impl Into<CmAddr>) -> Self {
         self.config.source = SourceAddress::Address(source.into());
         self
     }
@@ -132,7 +132,7 @@ impl Connector {
     /// Connects from an address of this network interface, by its name or an alternative name of
     /// up to 15 bytes: one of the destination's subnet, if there is one.
     #[must_use]
-    pub fn from_interface(mut self, name: impl Into<String>) -> Self {
+    pub fn source_interface(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Interface(name.into());
         self
     }
@@ -141,7 +141,7 @@ impl Connector {
     /// and bonds on its network interface. Prefers an address in the destination's subnet. Finding
     /// it takes a few commands for each address of this host.
     #[must_use]
-    pub fn from_device(mut self, name: impl Into<String>) -> Self {
+    pub fn source_device(mut self, name: impl Into<String>) -> Self {
         self.config.source = SourceAddress::Device(name.into());
         self
     }

@@ -338,7 +338,7 @@ fn addresses_are_tried_in_turn_from_a_port_of_the_callers() {
         let reach_other = || {
             let server = two.serve_other();
             let connector = Connector::new("storage-7:7471").with_node(&two.client);
-            let connector = connector.from_address(source);
+            let connector = connector.source_address(source);
             let connector =
                 connector.retry(RetryPolicy::never().attempt_timeout(3 * CONNECTION_ATTEMPT_DELAY));
             let connection = connector.connect_with(&two.hosts.client_pairs).unwrap();
@@ -386,7 +386,7 @@ fn the_source_is_an_address_of_the_device() {
     let client = node(&client);
     let resolve = |peer: IpAddr, device| {
         let connector = Connector::new((peer, PORT)).with_node(&client);
-        let resolved = connector.from_device(device).resolve()?;
+        let resolved = connector.source_device(device).resolve()?;
         resolved.local_addr()
     };
     let [v4, .., v6] = server.addresses()[..] else {
@@ -420,7 +420,7 @@ fn a_source_of_the_callers_has_a_route_of_its_own() {
     let client = node(&client);
     for device in ["rxe0", "rxe1"] {
         let connector = Connector::new(&found).with_node(&client);
-        let resolved = connector.from_device(device).resolve().unwrap();
+        let resolved = connector.source_device(device).resolve().unwrap();
         let source = resolved.local_addr().unwrap().ip().unwrap();
         let path = resolved.id().path_records().unwrap()[0].record;
         assert_eq!(

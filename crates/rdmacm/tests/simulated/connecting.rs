@@ -286,7 +286,7 @@ fn another_source_port_is_tried_if_tcp_uses_the_first_one() {
     drop(connector.connect_with(&hosts.client_pairs).unwrap());
     // One that the caller chooses is the only one.
     let source = (hosts.client.address().unwrap(), 5000);
-    let connector = hosts.connector(&client).from_address(source);
+    let connector = hosts.connector(&client).source_address(source);
     hosts
         .client
         .fail_next(CommandNumber::CONNECT, 1, libc::EADDRINUSE);

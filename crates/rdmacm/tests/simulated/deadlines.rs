@@ -57,7 +57,7 @@ fn an_address_that_has_no_time_left_is_not_tried() {
         let addresses = [1, 2, 3].map(|port| SocketAddr::from((hosts.address().ip(), port)));
         let source = (hosts.client.address().unwrap(), 5000);
         let connector = Connector::new(&addresses[..]).with_node(&client);
-        let connector = connector.from_address(source).deadline(2 * SECOND);
+        let connector = connector.source_address(source).deadline(2 * SECOND);
         let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
         assert_eq!(error.stage(), Stage::ResolveAddress);
         assert!(error.is_timeout(), "{error}");

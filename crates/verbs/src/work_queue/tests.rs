@@ -338,12 +338,12 @@ fn a_datagram_has_a_destination_and_a_connection_has_none() {
     let missing = refused(&datagrams, request(&datagrams));
     assert!(missing.contains("needs a destination"), "{missing}");
     let own = address_handle(&domain);
-    let twice = refused(&connection, request(&connection).to(&own, 5, 6));
+    let twice = refused(&connection, request(&connection).destination(&own, 5, 6));
     assert!(twice.contains("has no destination"), "{twice}");
     let other = address_handle(&context.create_protection_domain().unwrap());
-    let others = refused(&datagrams, request(&datagrams).to(&other, 5, 6));
+    let others = refused(&datagrams, request(&datagrams).destination(&other, 5, 6));
     assert!(others.contains("another protection domain"), "{others}");
-    let posted = datagrams.post_send(request(&datagrams).to(&own, 5, 6));
+    let posted = datagrams.post_send(request(&datagrams).destination(&own, 5, 6));
     let work = posted.unwrap();
     drop(own);
     device.command_bytes();

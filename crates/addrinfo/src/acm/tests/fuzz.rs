@@ -89,7 +89,7 @@ fn anything_may_be_answered() {
     let rundir = rundir();
     let mut liar = Liar(TestRng::from_seed(RngAlgorithm::XorShift, &[7; 16]));
     let _daemon = AcmDaemon::unix(rundir.path(), move |_| liar.acts());
-    let acm = Acm::at(rundir.path());
+    let acm = Acm::with_rundir(rundir.path());
     let mut outcomes = [0_u64; 5];
     loop {
         let started = Instant::now();

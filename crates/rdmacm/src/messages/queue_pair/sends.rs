@@ -150,7 +150,7 @@ impl MessageQueuePair {
             }
         };
         let request = match to {
-            Some(to) => request.to(&to.address, to.qp_number, to.qkey),
+            Some(to) => request.destination(&to.address, to.qp_number, to.qkey),
             None => request,
         };
         match self.post(state, request, InFlight::Copied) {

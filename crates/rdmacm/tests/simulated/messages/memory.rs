@@ -230,14 +230,14 @@ fn a_domain_of_another_device_is_refused() {
     let listener = Listener::options().with_node(&server);
     let listener = listener.bind(([10, 1, 0, 7], OTHER_PORT)).unwrap();
     let connector = Connector::new(listener.local_addr()).with_node(&client);
-    let from_first = connector.clone().from_device("rxe0");
+    let from_first = connector.clone().source_device("rxe0");
     let error = from_first.connect_messages(options.clone()).unwrap_err();
     assert_eq!(error.stage(), Stage::QueuePair);
     assert!(error.to_string().contains("does not lead there"), "{error}");
     for (options, device) in [(options, "rxe1"), (MessageOptions::new(), "rxe0")] {
         let near = thread::scope(|scope| {
             let accepting = scope.spawn(|| listener.accept(None).unwrap().accept().unwrap());
-            let connector = connector.clone().from_device(device);
+            let connector = connector.clone().source_device(device);
             let near = connector.connect_messages(options).unwrap();
             near.send(b"arrives").unwrap();
             let far = accepting.join().unwrap();
