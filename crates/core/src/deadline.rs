@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The time until which a call may wait. A [`Duration`], an [`Instant`] or an
-/// `Option<Duration>` converts into it, so calls read `next_event(SECOND)`.
+/// `Option<Duration>` converts into it, so a call can be `next_event(Duration::from_secs(1))`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// Wait without a limit.

@@ -32,7 +32,7 @@ async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) if ends_listener(&error) => return Err(error.into()),
-            // There is no stream with this peer, and others come.
+            // One peer could not be accepted. The listener goes on.
             Err(error) => {
                 println!("{error}");
                 continue;

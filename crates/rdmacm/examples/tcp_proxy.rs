@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                         tokio::spawn(forward(stream, from, TcpStream::connect(peer)));
                     }
                     Err(error) if ends_listener(&error) => return Err(error.into()),
-                    // There is no stream with this peer, and others come.
+                    // One peer could not be accepted. The listener goes on.
                     Err(error) => println!("{error}"),
                 }
             }

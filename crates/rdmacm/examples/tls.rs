@@ -47,7 +47,7 @@ async fn serve(address: SocketAddr, certificate: &str, key: &str) -> Result<(), 
                 let handshake = acceptor.accept(stream);
                 tokio::spawn(async move { println!("{from}: {:?}", echo(handshake).await) });
             }
-            // There is no stream with this peer, and others come.
+            // One peer could not be accepted. The listener goes on.
             Err(error) if !ends_listener(&error) => println!("{error}"),
             Err(error) => return Err(error.into()),
         }

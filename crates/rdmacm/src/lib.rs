@@ -10,6 +10,9 @@
 //! [`addrinfo`] resolves names to RDMA addresses, by the system's name resolver or one in pure Rust
 //! (feature `hickory`).
 //!
+//! What connects or listens uses a [`Node`]: an event channel and its event loop. Pass one to share it
+//! (`with_node`); otherwise each connector and each listener opens its own.
+//!
 //! The feature `verbs`, which is on by default, adds the types that carry data on soft devices:
 //! RoCE (rxe) and iWARP (siw).
 //!
@@ -18,7 +21,7 @@
     doc = "
 | type | carries | runs on | its peer | flow control |
 |---|---|---|---|---|
-| [`Connection`] | messages, one-sided reads and writes | rxe, siw | a `Connection`, or any program that posts as many receive requests as the other side sends messages | the program: see [`MessageOptions`] |
+| [`Connection`] | messages, one-sided reads and writes | rxe, siw | a `Connection`, or a C program that keeps the rules of [`MessageOptions`] | the program: see [`MessageOptions`] |
 | [`RdmaStream`], [`RdmaListener`] | bytes, as `TcpStream` | rxe, siw | the same types, any program that uses rsockets | the library |
 | [`Endpoint`] | the work requests that you post to its queue pair | rxe, siw | any connected queue pair | the program |
 | [`CmConnection`] | what you post to a queue pair of any verbs library | any device, InfiniBand too | any connected queue pair | the program |

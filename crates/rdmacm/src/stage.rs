@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Opening the connection manager's device.
+    /// Opening `/dev/infiniband/rdma_cm`.
     Open,
     /// Listing the RDMA devices.
     ListDevices,

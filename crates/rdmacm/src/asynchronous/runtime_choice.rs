@@ -34,7 +34,8 @@ impl fmt::Debug for RuntimeChoice {
 }
 
 impl NodeOptions {
-    /// The runtime that polls the futures: tokio by default, with the feature `tokio`.
+    /// The runtime that watches the node's descriptor and runs its timers: tokio by default, with the
+    /// feature `tokio`. Without it, a runtime must be set.
     #[must_use]
     pub fn runtime<R: Runtime>(mut self) -> Self {
         self.runtime = RuntimeChoice(R::reactor);

@@ -234,7 +234,7 @@ write_by!(RdmaStream, OwnedWriteHalf);
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
     /// end of the stream. Closing the direction of reading alone sends nothing to the peer; once both
-    /// are closed, the peer is told, and its writes fail. Never waits.
+    /// are closed, the peer is notified, and its writes fail. Never waits.
     ///
     /// Wakes tasks that wait to read or write: in a direction that is closed, reads return 0 bytes
     /// and writes fail with [`BrokenPipe`](io::ErrorKind::BrokenPipe).

@@ -150,9 +150,10 @@ pub enum Cause {
     /// This side has aborted the stream.
     #[error("the stream was aborted")]
     Aborted,
-    /// This side has closed the stream for writing, or the peer has closed it before its device
-    /// acknowledged all that was written.
-    #[error("the stream is shut down for writing")]
+    /// Nothing more can be written to the stream: this side has shut down writing, or the peer has
+    /// closed the stream. From a close: the peer closed it before its device had acknowledged all
+    /// that was written.
+    #[error("the stream is closed for writing, by this side or by the peer")]
     ShutDown,
     /// The peer's device has not acknowledged this many bytes of a stream in time.
     #[error("{0} bytes were not acknowledged")]

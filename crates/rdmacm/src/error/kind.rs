@@ -201,7 +201,7 @@ fn is_port_not_available(operation: &Operation) -> bool {
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
 /// | the connection is closed, a request or the queue pair failed, the peer gave up or broke the protocol, the interface failed over meanwhile | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
 /// | the device was removed or its context closed, or the bond that has the address of a datagram socket has failed over | [`NotConnected`](io::ErrorKind::NotConnected) |
-/// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
+/// | a stream is closed for writing, by this side or by the peer | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
 /// | this side has aborted the stream | [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) |
 /// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |
 /// | a listener or a connection was stopped | [`Other`](io::ErrorKind::Other) |

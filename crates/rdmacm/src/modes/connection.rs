@@ -178,7 +178,7 @@ impl Connection {
         self.inner.set_deadline(deadline.into());
     }
 
-    /// Registers a buffer of `length` zeros, for [`send_buffer`](Self::send_buffer),
+    /// Allocates and registers `length` bytes, all zero, for [`send_buffer`](Self::send_buffer),
     /// [`read`](Self::read) and [`write`](Self::write). Registering takes time: use a buffer
     /// again rather than registering another.
     ///
@@ -189,8 +189,10 @@ impl Connection {
         self.inner.allocate(length)
     }
 
-    /// Registers `length` zeros that the peer may access as `access` says, once it knows
-    /// [`RemoteAccessRegion::remote`], from a message for example. siw does not check the right to
+    /// Allocates and registers `length` bytes, all zero, that the peer may access as `access` says,
+    /// once it knows
+    /// [`RemoteAccessRegion::remote`], from a message for example. `REMOTE_WRITE` and `REMOTE_ATOMIC`
+    /// also need `LOCAL_WRITE`. siw does not check the right to
     /// read: there, every peer that knows the key can also read.
     ///
     /// ```no_run
@@ -206,7 +208,11 @@ impl Connection {
     ///
     /// # Errors
     /// [`Stage::Register`](crate::Stage::Register): those of [`ProtectionDomain::expose`].
-    #[doc(alias = "rdma_reg_read", alias = "rdma_reg_write")]
+    #[doc(
+        alias = "rdma_reg_read",
+        alias = "rdma_reg_write",
+        alias = "ibv_reg_mr"
+    )]
     pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
         self.inner.expose(length, access)
     }

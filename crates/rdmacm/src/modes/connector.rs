@@ -260,7 +260,8 @@ impl Connector {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rdma_connect")]
         pub fn connect_with<F: QueuePairFactory>(
             mut self,

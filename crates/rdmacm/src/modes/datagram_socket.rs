@@ -83,7 +83,7 @@ impl DatagramSocket {
         /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Bind`] if the
         /// kernel refuses, for a wildcard address, which is of no device, and on iWARP, which has
         /// no datagrams; [`Stage::QueuePair`]; [`Stage::Listen`]; [`Stage::Open`], unless the
-        /// options have a node, if the device cannot be opened
+        /// options have a node, if `/dev/infiniband/rdma_cm` cannot be opened
         blocking {
             /// ([`Node::open`]).
         }

@@ -81,7 +81,7 @@ by_mode! {
     }
 }
 
-/// A peer that requests a connection, and a queue pair for it: see [`Endpoint::incoming`].
+/// A peer that requests a connection, and a queue pair for it: see [`Endpoint::from_incoming`].
 #[derive(Debug)]
 #[must_use = "dropping it rejects the peer"]
 #[doc(alias = "rdma_create_ep", alias = "rdma_destroy_ep")]
@@ -92,8 +92,9 @@ pub struct IncomingEndpoint {
 
 impl Endpoint {
     waits_on_node! {
-        /// Resolves a result of [`addrinfo`](crate::addrinfo), and creates a queue pair on the
-        /// device that leads there.
+        /// Resolves a result of [`addrinfo`](crate::addrinfo) on a [`Node`](crate::Node) of its own,
+        /// and creates a queue pair on the device that leads there. To share a node, resolve with a
+        /// [`Connector`], and take the result to [`from_resolved`](Self::from_resolved).
         awaited {
             /// Dropping the future cancels it.
         }
@@ -110,7 +111,7 @@ impl Endpoint {
             async {
                 check(info)?;
                 let connector = Connector::new(info).with_node(&node);
-                Self::resolved(connector.resolve_on(&node).await?, options)
+                Self::from_resolved(connector.resolve_on(&node).await?, options)
             }
         }
     }
@@ -119,7 +120,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Stage::QueuePair`].
-    pub fn resolved(resolved: Resolved, options: &QpOptions) -> Result<Self> {
+    pub fn from_resolved(resolved: Resolved, options: &QpOptions) -> Result<Self> {
         let queue_pair = create_queue_pair(resolved.event_loop(), resolved.id(), options)?;
         Ok(Self {
             queue_pair,
@@ -132,7 +133,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Stage::QueuePair`]; the peer is rejected then.
-    pub fn incoming(incoming: Incoming, options: &QpOptions) -> Result<IncomingEndpoint> {
+    pub fn from_incoming(incoming: Incoming, options: &QpOptions) -> Result<IncomingEndpoint> {
         let queue_pair = create_queue_pair(incoming.event_loop(), incoming.id(), options)?;
         Ok(IncomingEndpoint {
             queue_pair,

@@ -64,7 +64,8 @@ by_mode! {
         /// # }
         /// ```
     }
-    /// Dropping it alone sends nothing, and the peer waits on: [`close`](Self::close) tells the peer.
+    /// Dropping only this half does not notify the peer, which goes on waiting: [`close`](Self::close)
+    /// disconnects.
     #[derive(Debug)]
     pub struct SendHalf {
         inner: Arc<MessageConnection>,

@@ -207,7 +207,8 @@ impl Incoming {
         both {
             ///
             /// # Errors
-            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected, or
+            /// disconnected if it was accepted already.
             #[doc(alias = "rdma_accept")]
         }
         pub fn accept_on<Q: QueuePair, 'static>(self, queue_pair: Q) -> Result<CmConnection<Q>> {

@@ -58,7 +58,7 @@ by_mode! {
         ///     let incoming = match listener.accept(Deadline::Never).await {
         ///         Ok(incoming) => incoming,
         ///         Err(error) if error.ends_listener() => return Err(error),
-        ///         // It concerns one client, and others come.
+        ///         // It concerns one client. The listener goes on.
         ///         Err(error) => {
         ///             eprintln!("{error}");
         ///             continue;
@@ -104,8 +104,8 @@ impl Listener {
         /// # Errors
         /// [`Cause::InvalidAddress`] for a text that is not an address;
         /// [`Cause::LoopbackAddress`] for an address such as `127.0.0.1`; [`Stage::Listen`] if the
-        /// kernel refuses; [`Stage::Open`], unless the options have a node, if the device cannot be
-        /// opened
+        /// kernel refuses; [`Stage::Open`], unless the options have a node, if `/dev/infiniband/rdma_cm`
+        /// cannot be opened
         blocking {
             /// ([`Node::open`]).
         }
@@ -224,7 +224,7 @@ impl Listener {
     }
 
     by_mode! {
-        /// Connect requests as they come, until the listener is stopped.
+        /// Connect requests, one after another, until the listener is stopped.
         ///
         blocking {
             /// The iterator also yields errors, after which it goes on: the next item is the

@@ -69,7 +69,8 @@ by_mode! {
 const NOT_PASSIVE: &str = "a result to listen on is passive: it has a source and no destination";
 
 impl ListeningEndpoint {
-    /// Listens on the source of a passive result of [`addrinfo`](crate::addrinfo).
+    /// Listens on the source of a passive result of [`addrinfo`](crate::addrinfo), with a
+    /// [`Node`](crate::Node) of its own.
     ///
     /// # Errors
     /// [`Stage::QueuePair`] for a result that is not of reliable connections; [`Stage::Listen`]
@@ -115,7 +116,7 @@ impl ListeningEndpoint {
         pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<IncomingEndpoint> {
             self.listener.event_loop() => async {
                 let incoming = self.listener.next_incoming(deadline.into()).await?;
-                Endpoint::incoming(incoming, &self.options)
+                Endpoint::from_incoming(incoming, &self.options)
             }
         }
     }

@@ -12,8 +12,8 @@ macro_rules! maps_memory {
     ($($type:ty),+) => {
         $(impl $type {
             waits! {
-                /// Registers `length` zeros that the peer may write with [`write_at`](Self::write_at),
-                /// from `offset` on: a number that both sides agree on. The peer must have room for it
+                /// Allocates and registers `length` bytes, all zero, that the peer may write with
+                /// [`write_at`](Self::write_at), from `offset` on: a number that both sides agree on. The peer must have room for it
                 /// ([`StreamOptions::map_entries`](crate::StreamOptions::map_entries)), and knows of it
                 /// when it reads what is written to the stream after this.
                 ///

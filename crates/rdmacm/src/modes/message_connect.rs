@@ -32,7 +32,8 @@ impl Connector {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rdma_connect")]
         pub fn connect(mut self) -> Result<Connection> {
             let node = self.open_node();
@@ -46,7 +47,8 @@ impl Connector {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rdma_connect")]
         pub fn connect_messages(mut self, options: MessageOptions) -> Result<Connection> {
             let node = self.open_node();
@@ -79,7 +81,8 @@ impl Resolved {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rdma_connect")]
         pub fn connect(self) -> Result<Connection> {
             self.event_loop() => self.connect_with_messages(MessageOptions::new())
@@ -91,7 +94,8 @@ impl Resolved {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rdma_connect")]
         pub fn connect_messages(self, options: MessageOptions) -> Result<Connection> {
             self.event_loop() => self.connect_with_messages(options)
@@ -141,7 +145,8 @@ impl Incoming {
         both {
             ///
             /// # Errors
-            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected, or
+            /// disconnected if it was accepted already.
             #[doc(alias = "rdma_accept")]
         }
         pub fn accept(self) -> Result<Connection> {
@@ -158,7 +163,8 @@ impl Incoming {
         both {
             ///
             /// # Errors
-            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected, or
+            /// disconnected if it was accepted already.
             #[doc(alias = "rdma_accept")]
         }
         pub fn accept_messages(self, options: MessageOptions) -> Result<Connection> {

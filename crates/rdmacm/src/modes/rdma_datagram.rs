@@ -60,9 +60,9 @@ by_mode! {
         /// The socket has a UDP socket of the same address and port. Some datagrams to a peer
         /// travel over UDP, so UDP must pass between the hosts: the first ones, until the peer has
         /// sent the number of its queue pair and the path to it is resolved (on the
-        /// [executor](crate::BlockingExecutor)); later one every ten seconds, in case the peer was
-        /// restarted; those that are sent while the path is resolved again, once a minute; and all
-        /// of them if there is no path. Datagrams that take different routes may overtake each
+        /// [`BlockingExecutor`](crate::BlockingExecutor)); after that, one every ten seconds, in case
+        /// the peer was restarted, and those that are sent while the path is resolved again, once a
+        /// minute; and all of them if there is no path. Datagrams that take different routes may overtake each
         /// other.
         ///
         /// The socket replies to peers while any call or task waits on its node, in each

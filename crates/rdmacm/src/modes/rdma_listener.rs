@@ -30,7 +30,7 @@ by_mode! {
         ///         Err(error) if Error::from_io(&error).is_some_and(Error::ends_listener) => {
         ///             return Err(error);
         ///         }
-        ///         // There is no stream with this peer, and others come.
+        ///         // One peer could not be accepted. The listener goes on.
         ///         Err(error) => {
         ///             eprintln!("{error}");
         ///             continue;
@@ -56,7 +56,7 @@ by_mode! {
         ///         Err(error) if Error::from_io(&error).is_some_and(Error::ends_listener) => {
         ///             return Err(error);
         ///         }
-        ///         // There is no stream with this peer, and others come.
+        ///         // One peer could not be accepted. The listener goes on.
         ///         Err(error) => {
         ///             eprintln!("{error}");
         ///             continue;
@@ -209,7 +209,7 @@ impl RdmaListener {
     }
 
     by_mode! {
-        /// Streams as they come, until the listener is [stopped](Self::stop).
+        /// Accepted streams, one after another, until the listener is [stopped](Self::stop).
         ///
         blocking {
             /// The iterator also yields the errors of [`accept`](Self::accept), after which it goes
@@ -227,7 +227,7 @@ impl RdmaListener {
             ///         Ok(stream) => {
             ///             std::thread::spawn(move || copy(&mut &stream, &mut &stream));
             ///         }
-            ///         // There is no stream with this peer, or no more come: the loop ends then.
+            ///         // One peer could not be accepted; or the listener has ended, and so does the loop.
             ///         Err(error) => eprintln!("{error}"),
             ///     }
             /// }
@@ -253,7 +253,7 @@ impl RdmaListener {
             ///         Ok(mut stream) => {
             ///             tokio::spawn(async move { stream.write_all(b"hello").await });
             ///         }
-            ///         // There is no stream with this peer, or no more come: the loop ends then.
+            ///         // One peer could not be accepted; or the listener has ended, and so does the loop.
             ///         Err(error) => eprintln!("{error}"),
             ///     }
             /// }

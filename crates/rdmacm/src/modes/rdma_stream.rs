@@ -40,8 +40,8 @@ by_mode! {
         /// free memory or return credits to the peer, which happens once for each half of the
         /// receive buffer or of [`receives`](StreamOptions::receives), and to handle an announcement
         /// of the peer. With [`shared_receives`](StreamOptions::shared_receives), each read that
-        /// finds no bytes takes it. A write takes the lock of reading to handle what the peer has
-        /// sent, if no read has it; without room it waits for it.
+        /// finds no bytes takes it. A write tries to take the lock of reading, to handle what the peer
+        /// has sent. If there is no room to write, it waits for that lock.
     }
     awaited {
         /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with
@@ -70,15 +70,17 @@ by_mode! {
         ///
         /// If the connection ends although the peer has not closed the stream, a read returns an
         /// error of kind [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that
-        /// have arrived. So the end of the stream always means that the peer has closed it.
+        /// have arrived, or [`NotConnected`](io::ErrorKind::NotConnected) if the device was removed.
+        /// So the end of the stream means that the peer has closed it, unless this side has
+        /// shut down reading.
         ///
-        /// Dropping the stream closes it without waiting. If writes are in flight, a task of the
-        /// [executor](crate::BlockingExecutor) keeps the connection until they are acknowledged,
-        /// for up to [`StreamOptions::linger`]; an executor without a thread for the task
+        /// Dropping the stream closes it without waiting. If writes are in flight, a thread of the
+        /// [`BlockingExecutor`](crate::BlockingExecutor) keeps the connection until they are
+        /// acknowledged, for up to [`StreamOptions::linger`]; an executor without a free thread
         /// drops the connection at once. If the process exits before, they are lost: call
         /// [`Node::wait_for_dropped_streams`] then, or [`close`](Self::close), which waits for the
-        /// writes and reports what was lost. If the peer has already closed the stream, the task also waits until the
-        /// peer disconnects, on RoCE and InfiniBand, for 200 ms at most.
+        /// writes and reports what was lost. If the peer has already closed the stream, the thread also
+        /// waits until the peer disconnects, on RoCE and InfiniBand, for 200 ms at most.
         #[doc(alias = "rsocket")]
     }
     #[doc(
@@ -109,7 +111,11 @@ impl RdmaStream {
         /// [`Connector::connect_stream`] has options, and shares a node.
         ///
         /// # Errors
-        /// An [`Error`](crate::Error) in an [`io::Error`], with the kind that TCP would report.
+        /// An [`Error`](crate::Error) in an [`io::Error`], whose kind is TCP's where TCP has one, see
+        /// [`Error`](crate::Error#impl-From<Error>-for-Error):
+        /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) if nobody listens there or the
+        /// listener rejects, [`TimedOut`](io::ErrorKind::TimedOut) if the peer does not answer, and
+        /// [`Unsupported`](io::ErrorKind::Unsupported) if the peer is no rsocket.
         #[doc(alias = "rconnect")]
         pub fn connect(peer: impl Into<PeerAddr>) -> io::Result<Self> {
             let node = Node::open();
@@ -142,8 +148,8 @@ impl RdmaStream {
     /// shut down for writing before.
     ///
     /// Call this if you cannot send everything that you have begun to send, so that the peer does
-    /// not take an incomplete stream for a complete one. Operations of the other half, if there is
-    /// one, fail with [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
+    /// not take an incomplete stream for a complete one. Later operations, also
+    /// those of the other half, fail with [`ConnectionAborted`](io::ErrorKind::ConnectionAborted).
     ///
     /// A librdmacm peer cannot tell the difference where it notices the abort. On RoCE and
     /// InfiniBand, a thread blocked in `rrecv` never does (before rdma-core 63, neither does a
@@ -260,7 +266,8 @@ impl Connector {
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-        /// destroyed then.
+        /// destroyed, on iWARP once TCP's handshake has ended
+        /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
         #[doc(alias = "rconnect")]
         pub fn connect_stream(mut self, options: StreamOptions) -> Result<RdmaStream> {
             let node = self.open_node();
@@ -289,7 +296,8 @@ impl Incoming {
             ///
             /// # Errors
             /// [`Error`](crate::Error), with the stage that failed; [`Cause::Handshake`] if the
-            /// peer does not speak the rsocket protocol. The peer is rejected then.
+            /// peer does not speak the rsocket protocol. The peer is rejected, or
+            /// disconnected if it was accepted already.
             ///
             /// [`Cause::Handshake`]: crate::Cause::Handshake
             #[doc(alias = "raccept")]

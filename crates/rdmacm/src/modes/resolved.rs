@@ -155,7 +155,8 @@ impl Resolved {
             ///
             /// # Errors
             /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
-            /// destroyed then.
+            /// destroyed, on iWARP once TCP's handshake has ended
+            /// ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
             #[doc(alias = "rdma_connect")]
         }
         pub fn connect_on<Q: QueuePair, 'static>(self, queue_pair: Q) -> Result<CmConnection<Q>> {
