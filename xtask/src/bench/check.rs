@@ -66,8 +66,8 @@ fn compare(workspace: &Workspace, guest: &Guest) -> anyhow::Result<Vec<Compared>
     Ok(results(&committed, &measured))
 }
 
-/// Measures all workloads, and again those whose counts have risen. Fails if a measurement does:
-/// no count that varies makes it fail.
+/// Measures all workloads, and again those whose counts have risen: counts vary. That never makes a
+/// measurement fail, so one that fails is a failure.
 fn lowest(
     committed: &Counts,
     mut measure: impl FnMut(&[String]) -> anyhow::Result<Counts>,

@@ -307,6 +307,7 @@ fn parse(paragraph: &str) -> Option<Package> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_packages;
 
     #[test]
     fn a_paragraph_is_parsed() {
@@ -394,7 +395,9 @@ mod tests {
             ],
         };
         let error = apt.update().unwrap_err();
-        assert!(error.to_string().contains("127.0.0.1"), "{error}");
+        // Elsewhere there is nothing that could ask it.
+        let is_of_source = error.to_string().contains("127.0.0.1");
+        assert!(is_of_source || !host_packages::is_debian(), "{error}");
     }
 
     #[test]

@@ -127,30 +127,30 @@ mod tests {
 
     use super::{Attr, QpAttr};
 
-    /// What no move sets: the mask itself, an answer of the driver's, and padding.
-    fn is_no_attribute(place: usize) -> bool {
+    /// Bytes that no state transition sets: the mask itself, an answer of the driver's, and padding.
+    fn is_no_attribute(offset: usize) -> bool {
         let ah_padding = offset_of!(TheirAhAttr, reserved);
         let grh_padding = offset_of!(TheirRoute, reserved);
-        let ways = [
+        let address_vectors = [
             offset_of!(QpAttr, ah_attr),
             offset_of!(QpAttr, alternate_ah_attr),
         ];
-        place < size_of::<QpAttrMask>()
-            || place == offset_of!(QpAttr, sq_draining)
-            || place >= offset_of!(QpAttr, reserved)
-            || ways.contains(&place.wrapping_sub(ah_padding))
-            || ways.contains(&place.wrapping_sub(grh_padding))
+        offset < size_of::<QpAttrMask>()
+            || offset == offset_of!(QpAttr, sq_draining)
+            || offset >= offset_of!(QpAttr, reserved)
+            || address_vectors.contains(&offset.wrapping_sub(ah_padding))
+            || address_vectors.contains(&offset.wrapping_sub(grh_padding))
     }
 
     #[test]
     fn every_attribute_gets_through() {
         let nothing = QpAttr::new_zeroed();
-        for place in (0..size_of::<QpAttr>()).filter(|place| !is_no_attribute(*place)) {
+        for offset in (0..size_of::<QpAttr>()).filter(|offset| !is_no_attribute(*offset)) {
             let mut bytes = [0; size_of::<QpAttr>()];
             nothing.write_to(&mut bytes).unwrap();
-            bytes[place] = 1;
+            bytes[offset] = 1;
             let attr = QpAttr::read_from_bytes(&bytes).unwrap();
-            assert_ne!(Attr::from(&attr), Attr::from(&nothing), "byte {place}");
+            assert_ne!(Attr::from(&attr), Attr::from(&nothing), "byte {offset}");
         }
     }
 }

@@ -18,8 +18,8 @@ super::cases!(
         no_event_reports_a_dead_peer;
 );
 
-/// Before the kill, tests wait until all are ready: on siw a request may then wait for its reply for
-/// ten seconds only.
+/// First the tests wait for each other, then for the kill: a request that is sent between the two is
+/// still unanswered when the peer dies. On siw it waits for ten seconds only.
 async fn wait_for_kill(context: TestContext<'_>) {
     context.wait_for_action().await;
     context.wait_for_action().await;
@@ -78,10 +78,11 @@ async fn a_request_that_a_dead_peer_had_received_times_out(
     let (near, far) = (context.near(), context.far());
     let listener = far.listen().await?;
     let active = near.resolve_port(listener.port).await?;
+    context.wait_for_action().await;
     let began = Instant::now();
     near.connect(active, "").await?;
     far.expect_request(listener).await?;
-    wait_for_kill(context).await;
+    context.wait_for_action().await;
     let at_least = context.device.min_request_timeout();
     let seen = near.expect_late_event(began, at_least, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await
@@ -136,7 +137,7 @@ async fn disconnecting_from_a_dead_peer_completes(context: TestContext<'_>) -> a
 async fn no_event_reports_a_dead_peer(context: TestContext<'_>) -> anyhow::Result<()> {
     let near = context.near();
     let (active, _) = context.connect().await?;
-    context.wait_for_action().await;
+    wait_for_kill(context).await;
     context.let_pass(context.device.min_request_timeout()).await;
     context.wait_for_action().await;
     near.expect_no_event(active).await
