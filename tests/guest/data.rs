@@ -1,5 +1,8 @@
 //! Data transfer through queue pairs.
 
+use std::thread;
+use std::time::Instant;
+
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Pair, Site};
 use rdmacm_verbs::{
@@ -45,6 +48,19 @@ pub(crate) fn roomy(site: &Site) -> Pair {
 /// The next completion, which must arrive.
 pub(crate) fn next(queue: &CompletionQueue) -> Completion {
     queue.next(PATIENCE).unwrap().unwrap()
+}
+
+/// The next completion, without a request for a notification.
+#[track_caller]
+pub(crate) fn polled(queue: &CompletionQueue) -> Completion {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(completion) = queue.poll().unwrap() {
+            return completion;
+        }
+        assert!(Instant::now() < until, "no completion came");
+        thread::yield_now();
+    }
 }
 
 /// The result of the next send request.

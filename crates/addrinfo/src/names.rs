@@ -20,6 +20,7 @@ mod system;
 #[cfg(feature = "hickory")]
 pub use hickory::HickoryResolver;
 pub use name_resolver::{Host, HostQuery, NameResolver, ServiceKind};
+pub(crate) use numeric::is_of_one_link;
 pub use system::SystemResolver;
 
 /// The name and the service to look up.

@@ -7,6 +7,7 @@ use rdmacm_core::{CmAddr, CmId, Deadline, Error, Event, EventKind, PathData, Por
 
 use crate::channel_source::ResolutionChannel;
 use crate::kind::Kind;
+use crate::names::is_of_one_link;
 use crate::probe_target::ProbeTarget;
 use crate::route::{DevicePort, Route, settable};
 use crate::unreachable::{Reason, Step, Unreachable};
@@ -317,20 +318,12 @@ fn no_route(id: &CmId, error: Error) -> Unreachable {
     Unreachable::refused(Step::Route)(error)
 }
 
-/// Whether the address is link-local, unicast or multicast.
-fn is_of_one_link(address: CmAddr) -> bool {
-    let group = match address {
-        CmAddr::V6(v6) => v6.ip().segments()[0] & 0xff0f == 0xff02,
-        _ => false,
-    };
-    group || address.is_link_local()
-}
-
 /// Checks that a link-local address has an interface, by its own scope id or the
 /// source's. The kernel would choose one.
 fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unreachable> {
     let scope_id = source.map_or(0, |source| source.scope_id());
-    if is_of_one_link(address) && address.scope_id() == 0 && scope_id == 0 {
+    let is_of_one_link = address.ip().is_some_and(is_of_one_link);
+    if is_of_one_link && address.scope_id() == 0 && scope_id == 0 {
         return Err(Unreachable {
             step,
             reason: Reason::NoScope,

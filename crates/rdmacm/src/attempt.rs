@@ -1,5 +1,6 @@
 //! A step in progress, and what its errors say besides the cause.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -117,6 +118,11 @@ impl Attempt {
             }
         };
         Error::with_target(stage, target, self.elapsed(), cause.into())
+    }
+
+    /// No queue pair was created for an id.
+    pub(crate) fn no_queue_pair(&self, id: &IdHandle, error: io::Error) -> Error {
+        self.fail_on(id, Stage::QueuePair, Cause::queue_pair(error))
     }
 
     /// A failure that an event reports, or is by coming now.

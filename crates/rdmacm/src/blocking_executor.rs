@@ -56,7 +56,7 @@ pub trait BlockingExecutor: fmt::Debug + Send + Sync {
 /// No task waits for another one: a thread is created unless one is idle. A thread that has
 /// been idle for [`THREAD_IDLE_TIME`], or whose executor was dropped, ends. Clones share their threads.
 #[derive(Clone, Debug, Default)]
-pub struct ThreadExecutor(Arc<Owner>);
+pub struct ThreadExecutor(Arc<SharedThreads>);
 
 /// How long a thread of a [`ThreadExecutor`] waits for another task: 1 s.
 pub const THREAD_IDLE_TIME: Duration = Duration::from_secs(1);
@@ -64,13 +64,13 @@ pub const THREAD_IDLE_TIME: Duration = Duration::from_secs(1);
 /// What the clones of an executor own. The threads do not, so that it is dropped with the
 /// executor.
 #[derive(Debug)]
-struct Owner {
+struct SharedThreads {
     threads: Arc<Threads>,
     /// A forked child has none of the threads.
     process: u32,
 }
 
-impl Owner {
+impl SharedThreads {
     fn new(idle_time: Duration) -> Self {
         Self {
             threads: Arc::new(Threads::new(idle_time)),
@@ -83,13 +83,13 @@ impl Owner {
     }
 }
 
-impl Default for Owner {
+impl Default for SharedThreads {
     fn default() -> Self {
         Self::new(THREAD_IDLE_TIME)
     }
 }
 
-impl Drop for Owner {
+impl Drop for SharedThreads {
     fn drop(&mut self) {
         // A thread of the parent may have held the lock at the fork.
         if !self.is_in_child() {
@@ -152,7 +152,7 @@ mod tests {
 
     /// Whose threads do not end while a test is not scheduled for a moment.
     fn patient() -> ThreadExecutor {
-        ThreadExecutor(Arc::new(Owner::new(THREAD_IDLE_TIME * 600)))
+        ThreadExecutor(Arc::new(SharedThreads::new(THREAD_IDLE_TIME * 600)))
     }
 
     fn wait_until_idle(threads: &Threads, count: usize) {

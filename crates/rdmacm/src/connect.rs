@@ -1,7 +1,7 @@
 //! Connecting: from a name to an established connection, with any queue pair.
 //!
 //! [`ConnectAttempts`] resolves the name and races the addresses; [`resolve`] and
-//! [`handshake`] take one address to an [`Established`](crate::connection::Established).
+//! [`handshake`] take one address to an [`Established`](crate::established::Established).
 
 mod attempts;
 mod config;

@@ -1,7 +1,6 @@
 //! What messages, byte streams, datagrams and endpoints share.
 
 mod closed;
-mod completion_errors;
 mod device;
 mod failure;
 mod keep_alive;
@@ -9,7 +8,6 @@ mod retries;
 mod timeouts;
 
 pub(crate) use closed::{flush_closed, note_closed};
-pub(crate) use completion_errors::failed_request;
 pub(crate) use device::{CompletionHandler, CqKind, Devices, OpenDevice, readiness};
 pub(crate) use device::{check_device, open_context};
 pub(crate) use failure::Failure;

@@ -52,7 +52,7 @@ mod datagram;
 mod groups;
 mod path_addresses;
 mod resolve;
-mod service;
+mod sidr_replies;
 mod socket;
 mod transfer;
 mod wait;

@@ -46,7 +46,7 @@ mod waker_fn;
 mod wakers;
 
 pub(crate) use connecting::Connecting;
-pub(crate) use event_queue::{EventQueue, QueuedEvent, RemovedWaiter};
+pub(crate) use event_queue::{DEFAULT_MAX_REQUESTS, EventQueue, QueuedEvent, RemovedWaiter};
 pub(crate) use extensions::Extensions;
 pub(crate) use handshakes::{HandshakeLimit, HandshakePermit, HandshakeRequest};
 pub(crate) use managed_id::{ManagedId, is_iwarp};

@@ -34,6 +34,19 @@ impl FailedRequest {
         }
     }
 
+    #[cfg(feature = "verbs")]
+    pub(crate) fn from_completion(error: &rdmacm_verbs::CompletionError) -> Self {
+        let opcode = match error.kind {
+            rdmacm_verbs::WorkKind::Send(opcode) => Some(opcode),
+            _ => None,
+        };
+        Self {
+            vendor_error: error.vendor_error,
+            cause: error.cause(),
+            ..Self::new(opcode, error.status)
+        }
+    }
+
     /// The operation and the status, without the cause.
     pub(crate) fn summary(&self) -> impl fmt::Display {
         Summary(*self)

@@ -109,11 +109,11 @@ pub mod asynchronous;
 mod attempt;
 mod blocking;
 mod blocking_executor;
+mod bounded_map;
 #[cfg(feature = "verbs")]
 mod busy_polling;
 mod close_reason;
 mod connect;
-mod connection;
 #[cfg(feature = "verbs")]
 mod data;
 #[cfg(feature = "verbs")]
@@ -121,6 +121,7 @@ pub mod datagrams;
 #[cfg(feature = "verbs")]
 mod endpoint;
 mod error;
+mod established;
 mod event_loop;
 mod failed_request;
 #[cfg(test)]
@@ -130,7 +131,6 @@ mod listen;
 #[cfg(feature = "verbs")]
 mod messages;
 mod neighbours;
-mod newest;
 mod queue_pair_factory;
 mod retry;
 #[cfg(feature = "verbs")]

@@ -17,13 +17,13 @@ use crate::stop_handle::StopHandle;
 mod accept;
 mod bind;
 mod peer_sequence;
-mod sockets;
+mod siw_sockets;
 mod wait;
 
 pub(crate) use accept::{Accepted, Accepting, accept, look_up_peer, request_attrs};
 pub(crate) use peer_sequence::PeerSequence;
 
-use sockets::ListenSockets;
+use siw_sockets::ListenSockets;
 
 /// How to listen.
 #[derive(Clone, Copy, Debug)]

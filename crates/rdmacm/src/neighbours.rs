@@ -14,10 +14,10 @@ use parking_lot::{Mutex, MutexGuard};
 use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle, RdmaDevice};
 
 use crate::attempt::{Attempt, ends_attempt};
+use crate::bounded_map::BoundedMap;
 use crate::error::Cause;
 use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
-use crate::newest::Newest;
 
 /// How many neighbours an event loop remembers.
 const MAX_NEIGHBOURS: usize = 256;
@@ -35,7 +35,7 @@ type Neighbour = (Gid, u32);
 
 /// Those that have answered of late.
 #[derive(Debug, Default)]
-struct Neighbours(Mutex<Newest<Neighbour, Instant, MAX_NEIGHBOURS>>);
+struct Neighbours(Mutex<BoundedMap<Neighbour, Instant, MAX_NEIGHBOURS>>);
 
 impl Neighbours {
     fn of(event_loop: &EventLoop) -> Arc<Self> {
@@ -43,15 +43,15 @@ impl Neighbours {
     }
 
     fn is_known(&self, neighbour: Neighbour, now: Instant) -> bool {
-        let answered = self.newest().get(&neighbour).copied();
+        let answered = self.lock().get(&neighbour).copied();
         answered.is_some_and(|answered| now.saturating_duration_since(answered) < VALIDITY)
     }
 
     fn record(&self, neighbour: Neighbour, now: Instant) {
-        let _ = self.newest().insert(neighbour, now);
+        let _ = self.lock().insert(neighbour, now);
     }
 
-    fn newest(&self) -> MutexGuard<'_, Newest<Neighbour, Instant, MAX_NEIGHBOURS>> {
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<Neighbour, Instant, MAX_NEIGHBOURS>> {
         self.0.lock()
     }
 }
@@ -66,7 +66,11 @@ pub(crate) struct NeighbourLookup {
 impl NeighbourLookup {
     /// Asks for the neighbour to which `id` is about to send; `None` if the kernel need not be
     /// asked, or cannot be: then sending decides.
-    pub(crate) fn begin(event_loop: &Arc<EventLoop>, id: &IdHandle, path: &Path) -> Option<Self> {
+    pub(crate) fn begin(
+        event_loop: &Arc<EventLoop>,
+        id: &IdHandle,
+        path: &NeighbourPath,
+    ) -> Option<Self> {
         let destination: SocketAddr = match host_address(path.gid)? {
             IpAddr::V6(v6) if v6.is_unicast_link_local() => {
                 let device = id.rdma_device().ok()??;
@@ -128,13 +132,13 @@ const SOME_PORT: u16 = 1;
 
 /// Where a device is about to send to, and from.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub(crate) struct NeighbourPath {
     pub(crate) gid: Gid,
     pub(crate) port: u8,
     pub(crate) source_gid_index: u8,
 }
 
-impl Path {
+impl NeighbourPath {
     /// The network interface of the source, for an address that means nothing without it.
     fn interface(&self, device: &RdmaDevice) -> Option<u32> {
         let netdev = device.gid_netdev(self.port, self.source_gid_index.into());

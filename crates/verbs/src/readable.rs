@@ -152,11 +152,7 @@ fn timeout(left: Option<Duration>) -> EpollTimeout {
     let Some(left) = left else {
         return EpollTimeout::NONE;
     };
-    let milliseconds = left.as_nanos().div_ceil(1_000_000);
-    i32::try_from(milliseconds)
-        .ok()
-        .and_then(|milliseconds| EpollTimeout::try_from(milliseconds).ok())
-        .unwrap_or(EpollTimeout::MAX)
+    EpollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(EpollTimeout::MAX)
 }
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ fn uncount(pointer: *mut u8) {
 /// The bytes of an allocation as the C programs count them, which know no others when they free
 /// one; 0 for none.
 fn usable(pointer: *mut u8) -> i64 {
-    // SAFETY: null, or what `System` has allocated with `malloc(3)` or `posix_memalign(3)`, and
-    // has not freed yet.
+    // SAFETY: null, or what `System` has allocated by the C library's allocator, and has not freed
+    // yet.
     let size = unsafe { libc::malloc_usable_size(pointer.cast()) };
     // No allocation is longer than `isize::MAX`.
     i64::try_from(size).unwrap_or(i64::MAX)

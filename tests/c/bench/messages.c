@@ -45,14 +45,14 @@ static void finish(struct connection *connection)
 	free(connection->bytes);
 }
 
-static void send_message(struct connection *connection)
+static bool send_message(struct connection *connection)
 {
 	struct ibv_wc wc;
 	char *start = connection->bytes + RECEIVES * SIZE;
 
-	check(rdma_post_send(connection->id, NULL, start, SIZE, connection->region,
-			     IBV_SEND_SIGNALED), "rdma_post_send");
-	check(rdma_get_send_comp(connection->id, &wc) != 1 || wc.status, "rdma_get_send_comp");
+	return !rdma_post_send(connection->id, NULL, start, SIZE, connection->region,
+			       IBV_SEND_SIGNALED) &&
+	       rdma_get_send_comp(connection->id, &wc) == 1 && !wc.status;
 }
 
 // Whether a message has come. After the last one of a client that has gone, siw takes no
@@ -69,7 +69,7 @@ static bool receive_message(struct connection *connection)
 
 static void trip(struct connection *connection)
 {
-	send_message(connection);
+	check(!send_message(connection), "send a message");
 	check(!receive_message(connection), "rdma_get_recv_comp");
 }
 
@@ -119,8 +119,8 @@ static void *serve_one(void *argument)
 	// A client that has gone already concerns no other.
 	if (!rdma_accept(connection.id, NULL)) {
 		while (receive_message(&connection)) {
-			if (echoes)
-				send_message(&connection);
+			if (echoes && !send_message(&connection))
+				break;
 		}
 	}
 	finish(&connection);

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest, SgList};
 
-use super::{exposed, next, pattern, received, room, roomy, sent, sge};
+use super::{exposed, next, pattern, polled, received, room, roomy, sent, sge};
 use rdmacm_tests_macros::case;
 
 #[case]
@@ -165,7 +165,7 @@ fn a_solicited_send_notifies(site: &Site) {
     queue.arm(true).unwrap();
     let message = || SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
     client.post_send(message()).unwrap();
-    while queue.poll().unwrap().is_none() {}
+    polled(queue).result().unwrap();
     match site.soft {
         Soft::Rxe => assert_eq!(channel.try_next().unwrap(), None),
         Soft::Siw => assert_eq!(channel.next(PATIENCE).unwrap(), Some(queue.token())),

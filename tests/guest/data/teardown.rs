@@ -1,7 +1,9 @@
 //! Contexts that are closed while they are in use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
+use rdmacm_test_helpers::WatchedThread;
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::{CompletionQueue, Error, QueuePair, SendOperation, SendRequest, SgList};
 
@@ -101,12 +103,22 @@ fn waiting_threads_are_woken(site: &Site) {
     let events = context.async_events().unwrap();
     client.post_receive(room(client, 4)).unwrap();
     std::thread::scope(|scope| {
-        let waits = [
-            scope.spawn(|| given_up(client.recv_cq())),
-            scope.spawn(|| given_up(client.recv_cq())),
-            scope.spawn(|| given_up(client.send_cq())),
-        ];
-        let event = scope.spawn(|| events.next(PATIENCE).unwrap_err().is_context_closed());
+        let (tell, threads) = mpsc::channel();
+        let waits = [client.recv_cq(), client.recv_cq(), client.send_cq()].map(|queue| {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                tell.send(WatchedThread::current()).unwrap();
+                given_up(queue)
+            })
+        });
+        let events = &events;
+        let event = scope.spawn(move || {
+            tell.send(WatchedThread::current()).unwrap();
+            events.next(PATIENCE).unwrap_err().is_context_closed()
+        });
+        for thread in threads.iter().take(4) {
+            thread.wait_until_asleep();
+        }
         context.close();
         let taken = waits.map(|wait| wait.join().unwrap());
         assert_eq!((taken[0] + taken[1], taken[2]), (1, 0));

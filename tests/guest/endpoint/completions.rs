@@ -133,6 +133,8 @@ fn many_threads_wait(site: &Site) {
                 }
             })
         });
+        // The waiters alone have one: if they fail, there are no more numbers.
+        drop(numbers);
         for number in 0..MESSAGES - 1 {
             client
                 .post_send(message(client.queue_pair(), number))
@@ -171,6 +173,7 @@ fn many_tasks_wait(site: &Site) {
                     }
                 });
             }
+            drop(numbers);
             for number in 0..MESSAGES - 1 {
                 client
                     .post_send(message(client.queue_pair(), number))

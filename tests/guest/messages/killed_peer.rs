@@ -199,10 +199,12 @@ fn the_end_is_reported(site: &Site, doing: Doing) {
         let remote = receive_remote_memory(&client);
         let (done, has_done) = mpsc::channel();
         let error = thread::scope(|scope| {
-            let working = scope.spawn(|| {
+            let client = &client;
+            // It owns the sender: if it fails before, nothing more is waited for.
+            let working = scope.spawn(move || {
                 let mut buffer = client.allocate(LENGTH).unwrap();
                 loop {
-                    buffer = match doing(&client, buffer, remote) {
+                    buffer = match doing(client, buffer, remote) {
                         Ok(buffer) => buffer,
                         Err(failed) => return failed.error,
                     };

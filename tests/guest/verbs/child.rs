@@ -18,6 +18,7 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_missing_node", missing_node),
     ("verbs_missing_permission", missing_permission),
     ("verbs_other_node", other_node),
+    ("verbs_any_order", any_order),
     ("verbs_nothing_is_left", nothing_is_left),
     ("verbs_failures_leave_nothing", failures_leave_nothing),
     ("verbs_locked_memory", locked_memory),
@@ -112,6 +113,38 @@ fn objects(site: &Site) -> usize {
         lines.filter(|line| line.contains(&ours)).count()
     };
     ["qp", "cq", "pd", "mr", "ctx"].into_iter().map(count).sum()
+}
+
+/// Each object is destroyed before the context is closed, which would destroy what is left.
+fn any_order() {
+    let site = site();
+    for order in 0..24 {
+        let context = site.verbs();
+        let domain = context.create_protection_domain().unwrap();
+        let queue = context.create_completion_queue(8).unwrap();
+        let options = QueuePair::options(QpType::RC)
+            .protection_domain(&domain)
+            .send_cq(&queue)
+            .recv_cq(&queue);
+        let queue_pair = options.create(&context).unwrap();
+        drop(options);
+        let open = context.clone();
+        let mut handles: Vec<Box<dyn Send>> = vec![
+            Box::new(context),
+            Box::new(domain),
+            Box::new(queue),
+            Box::new(queue_pair),
+        ];
+        let mut rest = order;
+        while !handles.is_empty() {
+            let next = rest % handles.len();
+            rest /= handles.len();
+            drop(handles.swap_remove(next));
+        }
+        // The context itself.
+        assert_eq!(objects(&site), 1, "{order}");
+        drop(open);
+    }
 }
 
 fn nothing_is_left() {

@@ -8,33 +8,6 @@ use crate::child;
 use rdmacm_tests_macros::case;
 
 #[case]
-fn handles_drop_in_any_order(site: &Site) {
-    for order in 0..24 {
-        let context = site.verbs();
-        let domain = context.create_protection_domain().unwrap();
-        let queue = context.create_completion_queue(8).unwrap();
-        let options = QueuePair::options(QpType::RC)
-            .protection_domain(&domain)
-            .send_cq(&queue)
-            .recv_cq(&queue);
-        let queue_pair = options.create(&context).unwrap();
-        drop(options);
-        let mut handles: Vec<Box<dyn Send>> = vec![
-            Box::new(context),
-            Box::new(domain),
-            Box::new(queue),
-            Box::new(queue_pair),
-        ];
-        let mut rest = order;
-        while !handles.is_empty() {
-            let next = rest % handles.len();
-            rest /= handles.len();
-            drop(handles.swap_remove(next));
-        }
-    }
-}
-
-#[case]
 fn a_queue_pair_keeps_its_objects_alive(site: &Site) {
     let queue_pair = site.queue_pair();
     let again = QueuePair::options(QpType::RC)
@@ -63,6 +36,12 @@ fn queue_pairs_are_destroyed_while_others_are_created(site: &Site) {
             });
         }
     });
+}
+
+/// In a process of its own, as the next one.
+#[case(alone)]
+fn handles_drop_in_any_order(site: &Site) {
+    child::run_at("verbs_any_order", site);
 }
 
 /// In a process of its own, so that no other test creates objects or descriptors.

@@ -69,7 +69,7 @@ impl Numeric<'_> {
 }
 
 /// Whether the address is link-local, unicast or multicast.
-fn is_of_one_link(ip: IpAddr) -> bool {
+pub(crate) fn is_of_one_link(ip: IpAddr) -> bool {
     let IpAddr::V6(ip) = ip else { return false };
     ip.is_unicast_link_local() || ip.segments()[0] & 0xff0f == 0xff02
 }

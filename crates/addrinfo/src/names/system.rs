@@ -8,7 +8,6 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::ptr;
 
@@ -136,19 +135,24 @@ fn pointer(text: Option<&CStr>) -> *const libc::c_char {
 
 /// A socket type keeps each address from being listed once for each.
 fn hints(family: Option<Family>, kind: ServiceKind, flags: libc::c_int) -> libc::addrinfo {
-    // SAFETY: every field is an integer or a pointer, for which zero is valid.
-    let mut hints: libc::addrinfo = unsafe { MaybeUninit::zeroed().assume_init() };
-    hints.ai_flags = flags;
-    hints.ai_family = match family {
-        Some(Family::V4) => libc::AF_INET,
-        Some(Family::V6) => libc::AF_INET6,
-        _ => libc::AF_UNSPEC,
-    };
-    (hints.ai_socktype, hints.ai_protocol) = match kind {
+    let (ai_socktype, ai_protocol) = match kind {
         ServiceKind::Stream => (libc::SOCK_STREAM, libc::IPPROTO_TCP),
         ServiceKind::Datagram => (libc::SOCK_DGRAM, libc::IPPROTO_UDP),
     };
-    hints
+    libc::addrinfo {
+        ai_flags: flags,
+        ai_family: match family {
+            Some(Family::V4) => libc::AF_INET,
+            Some(Family::V6) => libc::AF_INET6,
+            _ => libc::AF_UNSPEC,
+        },
+        ai_socktype,
+        ai_protocol,
+        ai_addrlen: 0,
+        ai_addr: ptr::null_mut(),
+        ai_canonname: ptr::null_mut(),
+        ai_next: ptr::null_mut(),
+    }
 }
 
 fn canonical_name(entry: &libc::addrinfo) -> Option<String> {

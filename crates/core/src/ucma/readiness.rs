@@ -283,10 +283,7 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
     };
     let rest = u64::from(left.subsec_nanos().div_ceil(1_000_000));
     let milliseconds = left.as_secs().saturating_mul(1000).saturating_add(rest);
-    i32::try_from(milliseconds)
-        .ok()
-        .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
-        .unwrap_or(PollTimeout::MAX)
+    PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX)
 }
 
 #[cfg(test)]

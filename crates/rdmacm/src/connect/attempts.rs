@@ -12,8 +12,8 @@ use super::peer::Peer;
 use super::race::race;
 use super::{ConnectConfig, ConnectTarget, Routed, SourceAddress, handshake, resolve};
 use crate::attempt::Attempt;
-use crate::connection::Established;
 use crate::error::{Cause, Error, Result};
+use crate::established::Established;
 use crate::event_loop::{EventLoop, sleep_until, spawn_blocking};
 use crate::queue_pair_factory::QueuePairFactory;
 use crate::stage::Stage;
@@ -56,10 +56,7 @@ impl ConnectAttempts<'_> {
             // No `map_err`: it would move a queue pair, which is large.
             let queue_pair = match factory.create(id) {
                 Ok(queue_pair) => Arc::new(queue_pair),
-                Err(error) => {
-                    let cause = Cause::queue_pair(error);
-                    return Err(attempt.fail_on(id, Stage::QueuePair, cause));
-                }
+                Err(error) => return Err(attempt.no_queue_pair(id, error)),
             };
             let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let param = self.config.param.clone();
@@ -203,7 +200,7 @@ impl ConnectAttempts<'_> {
             Peer::Name { host, service } => (host, service),
         };
         // From now by the system's clock, which is the only one that name servers know.
-        let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
+        let left = Deadline::from(attempt.time_left());
         let hints = match qp_type {
             QpType::UD => Hints::ud(),
             _ => Hints::rc(),

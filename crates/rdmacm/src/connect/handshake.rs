@@ -8,8 +8,8 @@ use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
 use super::Routed;
 use super::resolve::cm_event;
 use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
-use crate::connection::Established;
 use crate::error::{Cause, Result};
+use crate::established::Established;
 use crate::event_loop::{
     EventQueue, HandshakePermit, HandshakeRequest, ManagedId, QueuedEvent, is_iwarp, wait_for,
 };

@@ -26,7 +26,7 @@ impl Timeouts {
     }
 
     fn deadline(self, timeout: Option<Duration>) -> Option<Deadline> {
-        let deadline = timeout.map_or(Deadline::Never, Deadline::After);
+        let deadline = Deadline::from(timeout);
         (!self.is_nonblocking).then_some(deadline)
     }
 }

@@ -8,9 +8,9 @@ use rdmacm_core::{AhAttr, Gid, IdHandle, Transport};
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
 use crate::attempt::Attempt;
+use crate::bounded_map::BoundedMap;
 use crate::error::Cause;
-use crate::neighbours::{NeighbourLookup, Path};
-use crate::newest::Newest;
+use crate::neighbours::{NeighbourLookup, NeighbourPath};
 
 /// The limit of handles in the cache.
 const MAX_HANDLES: usize = 256;
@@ -29,7 +29,7 @@ type Key = ([u8; 16], u32, [u8; 8], u16);
 pub(super) struct AddressHandles(Mutex<Cache>);
 
 /// The handles, and when they were made.
-type Cache = Newest<Key, (AddressHandle, Instant), MAX_HANDLES>;
+type Cache = BoundedMap<Key, (AddressHandle, Instant), MAX_HANDLES>;
 
 impl AddressHandles {
     /// The handle for these attributes, for the socket with this id.
@@ -49,7 +49,7 @@ impl AddressHandles {
             }
         }
         if domain.context().transport() == Transport::RoCE {
-            let path = Path {
+            let path = NeighbourPath {
                 gid: Gid(attr.grh.destination_gid),
                 port: attr.port_number,
                 source_gid_index: attr.grh.source_gid_index,

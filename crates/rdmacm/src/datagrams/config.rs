@@ -8,9 +8,6 @@ use rdmacm_core::{PortSpace, QpType, UdParam};
 use crate::id_options::IdOptions;
 use crate::retry::RetryPolicy;
 
-/// How many requests are queued by default.
-const QUEUE: usize = 1024;
-
 type Accepts = dyn Fn(&[u8]) -> bool + Send + Sync;
 
 /// Whether a peer receives a reply, by the private data of its request.
@@ -41,8 +38,6 @@ pub(crate) struct DatagramConfig {
     pub(crate) sends: u32,
     /// Whether peers resolve it by SIDR.
     pub(crate) listens: bool,
-    pub(crate) backlog: u32,
-    pub(crate) queue: usize,
     pub(crate) retry: RetryPolicy,
     pub(crate) request: UdParam,
     pub(crate) reply: UdParam,
@@ -60,9 +55,6 @@ impl Default for DatagramConfig {
             receives: 32,
             sends: 32,
             listens: true,
-            // The kernel's maximum.
-            backlog: 0,
-            queue: QUEUE,
             retry: RetryPolicy::never(),
             request: UdParam::new(),
             reply: UdParam::new(),

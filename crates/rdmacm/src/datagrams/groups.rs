@@ -123,12 +123,6 @@ fn failure_of(member: &Member) -> Option<rdmacm_core::EventFailure> {
     None
 }
 
-/// Whether it is an IP address that is no group's.
-fn is_of_one_host(address: &CmAddr) -> bool {
-    let ip = address.ip();
-    ip.is_some_and(|ip| !ip.is_multicast() && !ip.is_unspecified())
-}
-
 impl Socket {
     /// Joins a group, and attaches the queue pair as a full member.
     pub(crate) async fn join(
@@ -140,25 +134,11 @@ impl Socket {
         let stage = Stage::JoinMulticast;
         let refused = |error: Error| attempt.fail_on(self.id(), stage, error);
         let is_same = |member: &Member| member.membership.address().is_same_host(&group_address);
-        let already = || self.groups.members().iter().any(is_same);
-        if already() {
+        if self.groups.members().iter().any(is_same) {
             return Err(self.fail(attempt, stage, member_already(group_address)));
         }
-        // The kernel would join the network's group of it on RoCE, and send to nobody.
-        if is_of_one_host(&group_address) {
-            let cause = invalid(
-                Operation::JoinMulticast(group_address),
-                "it is the address of one host",
-            );
-            return Err(self.fail(attempt, stage, cause));
-        }
-        // The kernel would join, and the device could not send from an IPv6 address.
-        let families = (self.address.family(), group_address.family());
-        if families == (Family::V6, Family::V4) {
-            let reason = "an IPv4 group, and the socket has an IPv6 address";
-            let cause = invalid(Operation::JoinMulticast(group_address), reason);
-            return Err(self.fail(attempt, stage, cause));
-        }
+        self.check_group(group_address)
+            .map_err(|cause| self.fail(attempt, stage, cause))?;
         let managed = self
             .groups
             .id
@@ -197,6 +177,21 @@ impl Socket {
         // They wait for events of the new group too from now on.
         self.queue_pair.wake_all();
         Ok(addr)
+    }
+
+    /// Refuses addresses that the kernel would join.
+    fn check_group(&self, group: CmAddr) -> Result<(), Cause> {
+        let refused = |reason| Err(invalid(Operation::JoinMulticast(group), reason));
+        let ip = group.ip();
+        if ip.is_some_and(|ip| !ip.is_multicast() && !ip.is_unspecified()) {
+            // On RoCE it would be the network's group of it, of which nobody else is a member.
+            return refused("it is the address of one host");
+        }
+        if (self.address.family(), group.family()) == (Family::V6, Family::V4) {
+            // The device could not send from an IPv6 address.
+            return refused("an IPv4 group, and the socket has an IPv6 address");
+        }
+        Ok(())
     }
 
     /// Leaves a group.

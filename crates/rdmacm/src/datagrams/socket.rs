@@ -11,11 +11,11 @@ use super::config::DatagramConfig;
 use super::datagram::{GRH_SIZE, Local};
 use super::groups::Groups;
 use super::path_addresses::PathAddresses;
-use super::service::Service;
+use super::sidr_replies::SidrReplies;
 use crate::attempt::Attempt;
 use crate::data::OpenDevice;
 use crate::error::{Cause, Error, Result};
-use crate::event_loop::{EventQueue, ManagedId};
+use crate::event_loop::{DEFAULT_MAX_REQUESTS, EventQueue, ManagedId};
 use crate::messages::{MessageOptions, MessageQueuePair};
 use crate::stage::Stage;
 
@@ -26,7 +26,7 @@ pub(crate) struct Socket {
     pub(super) groups: Groups,
     pub(super) id: ManagedId,
     pub(super) queue_pair: Arc<MessageQueuePair>,
-    pub(super) service: Service,
+    pub(super) sidr_replies: SidrReplies,
     pub(super) handles: AddressHandles,
     pub(super) local: Arc<Local>,
     pub(super) address: CmAddr,
@@ -49,7 +49,7 @@ impl Socket {
     ) -> Result<Self> {
         let event_loop = &attempt.event_loop;
         let refused = |error| attempt.fail(Stage::Bind, Cause::from(error));
-        let queue = EventQueue::for_requests(config.queue);
+        let queue = EventQueue::for_requests(DEFAULT_MAX_REQUESTS);
         let managed = config.id.create(event_loop, queue).map_err(refused)?;
         let id = managed.id();
         id.bind(address).map_err(refused)?;
@@ -58,13 +58,14 @@ impl Socket {
             .map_err(|cause| attempt.fail_on(id, Stage::QueuePair, cause))?;
         let failed = |error| -> Error { attempt.fail_on(id, Stage::Listen, Cause::from(error)) };
         if config.listens {
-            id.listen(config.backlog).map_err(failed)?;
+            // With the kernel's maximum as the backlog.
+            id.listen(0).map_err(failed)?;
         }
         let port = id.local_port().map_err(failed)?;
         Ok(Self {
             groups: Groups::new(config.id),
             queue_pair,
-            service: Service::new(config),
+            sidr_replies: SidrReplies::new(config),
             handles: AddressHandles::default(),
             local: Arc::new(local),
             address: address.with_port(port),
@@ -73,9 +74,7 @@ impl Socket {
             id: managed,
         })
     }
-}
 
-impl Socket {
     pub(crate) fn address(&self) -> CmAddr {
         self.address
     }

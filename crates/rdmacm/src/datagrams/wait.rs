@@ -6,9 +6,10 @@ use rdmacm_core::{Event, EventKind, IdHandle};
 
 use super::socket::Socket;
 use crate::attempt::Attempt;
-use crate::data::{Failure, failed_request, note_closed};
+use crate::data::{Failure, note_closed};
 use crate::error::{Cause, Error};
 use crate::event_loop::{QueuedEvent, WaitSource, wait_for};
+use crate::failed_request::FailedRequest;
 use crate::messages::{Interest, State};
 use crate::stage::Stage;
 
@@ -70,7 +71,7 @@ impl Socket {
                 (Some(Failure::Device(error)), _) => Some(Cause::device(error.clone())),
                 (_, Some(kind)) => Some(Cause::SocketClosed(kind)),
                 (Some(Failure::Request(error)), None) => {
-                    Some(Cause::Request(failed_request(error)))
+                    Some(Cause::Request(FailedRequest::from_completion(error)))
                 }
                 (Some(Failure::Flushed | Failure::Refused(_)), None) => {
                     Some(Cause::QueuePairFailed)
@@ -108,7 +109,7 @@ impl Socket {
         let has_failed = self.queue_pair.poll_with(|state| state.failure().is_some());
         if !has_failed && self.closed.get().is_none() {
             let number = self.queue_pair.queue_pair().number();
-            self.service.reply(request, number, self.local.qkey);
+            self.sidr_replies.reply(request, number, self.local.qkey);
         }
     }
 }

@@ -9,9 +9,9 @@ use rdmacm_core::{QueuePair as _, Transport};
 use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue, QueuePair};
 
 use crate::attempt::Attempt;
-use crate::connection::Established;
 use crate::data::{CqKind, flush_closed, note_closed, readiness};
 use crate::error::{Cause, Result};
+use crate::established::Established;
 use crate::event_loop::{
     Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for, wake_all,
 };

@@ -13,6 +13,9 @@ use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
 
+/// How many connect requests are queued by default.
+pub(crate) const DEFAULT_MAX_REQUESTS: usize = 1024;
+
 /// One thing that came for an id.
 #[derive(Debug)]
 pub(crate) enum QueuedEvent {

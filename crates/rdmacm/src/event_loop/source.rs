@@ -78,7 +78,7 @@ struct Others {
 const CM: u64 = 0;
 
 /// How many sources are drained in turn. More are drained the next time.
-const MAX_READY: usize = 16;
+const MAX_READY: usize = 4;
 
 impl Sources {
     pub(super) fn new(cm: &Arc<CmEvents>) -> io::Result<Self> {
@@ -260,9 +260,5 @@ fn timeout(left: Option<Duration>) -> EpollTimeout {
     let Some(left) = left else {
         return EpollTimeout::NONE;
     };
-    let milliseconds = left.as_nanos().div_ceil(1_000_000);
-    i32::try_from(milliseconds)
-        .ok()
-        .and_then(|milliseconds| EpollTimeout::try_from(milliseconds).ok())
-        .unwrap_or(EpollTimeout::MAX)
+    EpollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(EpollTimeout::MAX)
 }

@@ -10,10 +10,10 @@ use rdmacm_core::{
 use super::Request;
 use crate::attempt::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::close_reason::CloseReason;
-use crate::connection::Established;
 use crate::error::{Cause, Result};
+use crate::established::Established;
 use crate::event_loop::{ManagedId, QueuedEvent, is_iwarp};
-use crate::neighbours::{NeighbourLookup, Path};
+use crate::neighbours::{NeighbourLookup, NeighbourPath};
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
@@ -71,7 +71,7 @@ pub(crate) fn look_up_peer(
         return None;
     }
     let (port, source_gid_index) = attrs.source();
-    let path = Path {
+    let path = NeighbourPath {
         gid: attrs.peer_gid(),
         port,
         source_gid_index,

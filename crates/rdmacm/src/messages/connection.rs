@@ -18,9 +18,9 @@ use super::wait::{self, wait_after_check};
 use super::waiters::Interest;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
-use crate::connection::Established;
 use crate::data::{Failure, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result};
+use crate::established::Established;
 use crate::event_loop::{EventLoop, ManagedId, PollSlot, is_iwarp};
 use crate::stage::Stage;
 

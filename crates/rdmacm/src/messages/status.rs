@@ -1,8 +1,9 @@
 //! Whether a connection can transfer.
 
 use crate::close_reason::CloseReason;
-use crate::data::{Failure, failed_request};
+use crate::data::Failure;
 use crate::error::Cause;
+use crate::failed_request::FailedRequest;
 
 /// Whether a connection can transfer.
 #[derive(Debug)]
@@ -25,10 +26,10 @@ impl Status {
             (Some((Failure::Device(error), _)), _)
             | (Some((Failure::Refused(error), true)), None) => Self::Closed(Cause::device(error)),
             (Some((Failure::Request(error), true)), _) => {
-                Self::Closed(Cause::Request(failed_request(&error)))
+                Self::Closed(Cause::Request(FailedRequest::from_completion(&error)))
             }
             (Some((Failure::Request(error), false)), Some(_)) => {
-                let request = failed_request(&error);
+                let request = FailedRequest::from_completion(&error);
                 let reason = CloseReason::with_failed_request(closed, request);
                 Self::Closed(Cause::Closed(reason))
             }
@@ -57,7 +58,6 @@ mod tests {
     use rdmacm_verbs::{Error, WcStatus};
 
     use super::*;
-    use crate::failed_request::FailedRequest;
 
     fn context_closed() -> Error {
         let device = String::from("rxe0");

@@ -13,9 +13,9 @@ use super::transfer_error::TransferError;
 use super::waiters::Interest;
 use crate::attempt::Attempt;
 use crate::data::Failure;
-use crate::data::failed_request;
 use crate::error::Cause;
 use crate::event_loop::EventLoop;
+use crate::failed_request::FailedRequest;
 use crate::stage::Stage;
 
 /// A transfer of the caller's memory that is posted next.
@@ -217,7 +217,7 @@ impl MessageConnection {
             Status::Open | Status::Failing => None,
         });
         let cause = closed.await;
-        let cause = cause.unwrap_or(Cause::Request(failed_request(&error)));
+        let cause = cause.unwrap_or(Cause::Request(FailedRequest::from_completion(&error)));
         let error = self.fail(attempt, stage, cause);
         Err(TransferError::new(error, B::from_sg_list(sg_list)))
     }

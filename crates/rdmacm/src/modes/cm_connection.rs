@@ -7,8 +7,8 @@ use rdmacm_core::{CmAddr, ConnInfo, Deadline, IdHandle};
 use super::Node;
 use crate::attempt::Attempt;
 use crate::close_reason::CloseReason;
-use crate::connection::Established;
 use crate::error::Result;
+use crate::established::Established;
 use crate::stage::Stage;
 
 by_mode! {

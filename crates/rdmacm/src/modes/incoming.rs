@@ -8,8 +8,8 @@ use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, Que
 use super::CmConnection;
 use crate::attempt::Attempt;
 use crate::connect::ACCEPT_DEADLINE;
-use crate::connection::{Established, known_address, known_device};
-use crate::error::{Cause, Result, Target};
+use crate::error::{Result, Target};
+use crate::established::{Established, known_address, known_device};
 use crate::event_loop::EventLoop;
 use crate::listen::{Request, accept};
 use crate::queue_pair_factory::QueuePairFactory;
@@ -191,10 +191,8 @@ impl Incoming {
     }
 
     pub(super) fn create<F: QueuePairFactory>(&self, factory: &F) -> Result<F::QueuePair> {
-        factory.create(self.id()).map_err(|error| {
-            let cause = Cause::queue_pair(error);
-            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
-        })
+        let created = factory.create(self.id());
+        created.map_err(|error| self.attempt().no_queue_pair(self.id(), error))
     }
 
     waits! {

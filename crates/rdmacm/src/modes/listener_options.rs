@@ -4,11 +4,9 @@ use rdmacm_core::{CmAddr, PortSpace};
 
 use super::{Listener, Node};
 use crate::error::Result;
+use crate::event_loop::DEFAULT_MAX_REQUESTS;
 use crate::id_options::IdOptions;
 use crate::listen::{ListenConfig, ListeningIds};
-
-/// How many requests are queued by default.
-const QUEUE: usize = 1024;
 
 /// How to listen.
 #[derive(Clone, Debug)]
@@ -33,7 +31,7 @@ impl ListenerOptions {
                 options: IdOptions::default(),
                 // The kernel's maximum.
                 backlog: 0,
-                max_requests: QUEUE,
+                max_requests: DEFAULT_MAX_REQUESTS,
             },
         }
     }

@@ -9,9 +9,9 @@ use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 
 use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
 use crate::attempt::Attempt;
-use crate::connection::Established;
 use crate::data::{Devices, OpenDevice, limit_retries};
 use crate::error::{Cause, Error, Result, Target};
+use crate::established::Established;
 use crate::event_loop::EventLoop;
 use crate::messages::{
     MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
@@ -121,13 +121,11 @@ impl Resolved {
             limit_retries(self.param_mut());
         }
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
-        let created = factory.create(self.id()).map_err(|error| {
-            let cause = Cause::queue_pair(error);
-            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
-        });
+        let created = factory.create(self.id());
+        let created = created.map_err(|error| self.attempt().no_queue_pair(self.id(), error));
         async move {
             let queue_pair = created?;
-            let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+            let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let established = self.handshake(shared).await?;
             Ok(open(established, queue_pair))
         }
@@ -193,7 +191,7 @@ impl Incoming {
         let created = self.create(&factory);
         async move {
             let queue_pair = created?;
-            let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+            let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let established = self.accept_queue_pair(shared).await?;
             let connection = MessageConnection::new(established, queue_pair);
             Ok(Connection::new(connection))

@@ -8,8 +8,8 @@ use rdmacm_core::{CmAddr, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 use super::CmConnection;
 use crate::attempt::Attempt;
 use crate::connect::{ConnectConfig, Routed, handshake};
-use crate::connection::{Established, known_address, known_device};
 use crate::error::{Result, Target};
+use crate::established::{Established, known_address, known_device};
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
 

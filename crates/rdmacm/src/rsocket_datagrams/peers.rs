@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm_verbs::AddressHandle;
 
-use crate::newest::Newest;
+use crate::bounded_map::BoundedMap;
 
 /// How many peers are remembered that were sent to, and separately how many that only sent their
 /// numbers: any host can do that.
@@ -39,18 +39,18 @@ pub(super) enum SendTarget<A = AddressHandle> {
 /// The peers of a socket, with address handles of this type.
 #[derive(Debug)]
 pub(super) struct Peers<A = AddressHandle> {
-    sent_to: Newest<SocketAddr, Peer<A>, MAX_PEERS>,
+    sent_to: BoundedMap<SocketAddr, Peer<A>, MAX_PEERS>,
     /// The numbers of others, and when they came by the system's clock: whoever receives them need
     /// not know another one.
-    numbers: Newest<SocketAddr, (u32, Instant), MAX_PEERS>,
+    numbers: BoundedMap<SocketAddr, (u32, Instant), MAX_PEERS>,
     resolutions: usize,
 }
 
 impl<A> Default for Peers<A> {
     fn default() -> Self {
         Self {
-            sent_to: Newest::default(),
-            numbers: Newest::default(),
+            sent_to: BoundedMap::default(),
+            numbers: BoundedMap::default(),
             resolutions: 0,
         }
     }
@@ -59,7 +59,7 @@ impl<A> Default for Peers<A> {
 #[derive(Debug)]
 struct Peer<A> {
     qp_number: Option<u32>,
-    path: Path<A>,
+    path: PathState<A>,
     /// It was asked for its number, and has not replied since.
     is_asked: bool,
     /// It has contradicted itself, so that only a reply counts.
@@ -69,7 +69,7 @@ struct Peer<A> {
 }
 
 #[derive(Debug)]
-enum Path<A> {
+enum PathState<A> {
     Unknown,
     BeingResolved { since: Instant },
     Known { address: A, until: Instant },
@@ -89,13 +89,13 @@ impl<A: Clone> Peers<A> {
         let number = numbers.filter(|(_, since)| now() < *since + CONFIRM_AFTER);
         let peer = Peer {
             qp_number: number.map(|(number, _)| *number),
-            path: Path::Unknown,
+            path: PathState::Unknown,
             is_asked: false,
             must_reply: false,
             confirm_at: None,
         };
         match self.sent_to.insert(*to, peer)?.path {
-            Path::Known { address, .. } => Some(address),
+            PathState::Known { address, .. } => Some(address),
             _ => None,
         }
     }
@@ -107,21 +107,24 @@ impl<A: Clone> Peers<A> {
             return SendTarget::Udp;
         };
         let must_resolve = match peer.path {
-            Path::Unknown => true,
-            Path::NotFound { again_at: until } | Path::Known { until, .. } => until <= now,
-            Path::BeingResolved { .. } => false,
+            PathState::Unknown => true,
+            PathState::NotFound { again_at: until } | PathState::Known { until, .. } => {
+                until <= now
+            }
+            PathState::BeingResolved { .. } => false,
         };
         if must_resolve && self.resolutions < MAX_RESOLUTIONS {
             self.resolutions += 1;
-            let resolving = Path::BeingResolved { since: now };
+            let resolving = PathState::BeingResolved { since: now };
             let former = std::mem::replace(&mut peer.path, resolving);
             peer.is_asked = true;
             return SendTarget::UdpWhileResolving(match former {
-                Path::Known { address, .. } => Some(address),
+                PathState::Known { address, .. } => Some(address),
                 _ => None,
             });
         }
-        let (Path::Known { address, .. }, Some(qp_number)) = (&peer.path, peer.qp_number) else {
+        let (PathState::Known { address, .. }, Some(qp_number)) = (&peer.path, peer.qp_number)
+        else {
             peer.is_asked = true;
             return SendTarget::Udp;
         };
@@ -179,15 +182,15 @@ impl<A: Clone> Peers<A> {
         let Some(peer) = self.sent_to.get_mut(to) else {
             return address;
         };
-        let Path::BeingResolved { since } = peer.path else {
+        let PathState::BeingResolved { since } = peer.path else {
             return address;
         };
         peer.path = match address {
-            Some(address) => Path::Known {
+            Some(address) => PathState::Known {
                 address,
                 until: since + KNOWN_FOR,
             },
-            None => Path::NotFound {
+            None => PathState::NotFound {
                 again_at: since + RESOLVE_AGAIN_AFTER,
             },
         };

@@ -103,7 +103,7 @@ impl Socket {
 
     pub(crate) async fn send(&self, bytes: &[u8], to: SocketAddr) -> Result<()> {
         let timeout = self.timeouts().write;
-        let deadline = timeout.map_or(Deadline::Never, Deadline::After);
+        let deadline = Deadline::from(timeout);
         let attempt = self.datagrams.attempt(deadline);
         let attempt = attempt.at_address(CmAddr::from(to));
         let sent = self.try_send(&attempt, bytes, to).await;
@@ -191,7 +191,7 @@ impl Socket {
     /// Returns the bytes that fit, and the sender.
     pub(crate) async fn receive(&self, into: &mut [u8]) -> Result<(usize, SocketAddr)> {
         let timeout = self.timeouts().read;
-        let deadline = timeout.map_or(Deadline::Never, Deadline::After);
+        let deadline = Deadline::from(timeout);
         let attempt = self.datagrams.attempt(deadline);
         let received = self.wait(&attempt, into).await;
         received.map_err(|cause| self.datagrams.fail(&attempt, Stage::Receive, cause))

@@ -24,9 +24,9 @@ use super::wait::{self, wait_after_check};
 use crate::attempt::Attempt;
 use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
-use crate::connection::Established;
 use crate::data::{CompletionHandler as _, Timeouts, flush_closed, note_closed};
 use crate::error::{Cause, Error, Result};
+use crate::established::Established;
 use crate::event_loop::{EventLoop, PollSlot, Wakers, waker_fn};
 use crate::stage::Stage;
 

@@ -4,8 +4,9 @@ use rdmacm_rsocket::ProtocolError;
 use rdmacm_verbs::Error;
 
 use crate::close_reason::CloseReason;
-use crate::data::{Failure, failed_request};
+use crate::data::Failure;
 use crate::error::Cause;
+use crate::failed_request::FailedRequest;
 
 /// Why nothing more can be transferred.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ impl StreamFailure {
             Self::Protocol(error) => Cause::Protocol(*error),
             Self::Aborted => Cause::Aborted,
             Self::Requests(failure) => match &**failure {
-                Failure::Request(error) => Cause::Request(failed_request(error)),
+                Failure::Request(error) => Cause::Request(FailedRequest::from_completion(error)),
                 Failure::Device(error) => Cause::device(error.clone()),
                 // The credentials of the process have changed.
                 Failure::Refused(error) if error.raw_os_error() == Some(libc::EACCES) => {

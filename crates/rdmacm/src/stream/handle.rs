@@ -8,7 +8,7 @@ use rdmacm_rsocket::How;
 use super::connection::StreamConnection;
 use super::lingering::LingeringStreams;
 use super::queue_pair::StreamQueuePair;
-use crate::connection::Established;
+use crate::established::Established;
 
 /// The owner of a stream. Dropping it disconnects without waiting: if there are writes in
 /// flight, or a peer that has closed the stream has not disconnected yet, the connection is kept

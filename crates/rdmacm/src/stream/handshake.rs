@@ -183,7 +183,7 @@ fn create(
     options: &StreamOptions,
 ) -> Result<Arc<StreamQueuePair>> {
     let created = StreamQueuePair::create(event_loop, id, options);
-    created.map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))
+    created.map_err(|error| attempt.no_queue_pair(id, error))
 }
 
 fn with_handshake(

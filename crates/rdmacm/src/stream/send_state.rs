@@ -378,12 +378,12 @@ impl SendState {
         let (work, none) = (queued.work(), Charge::default());
         self.in_flight.push_back(InFlight { work, charge: none });
         // One doorbell is for both.
-        self.post_one(queue_pair, message, charge)?;
+        self.post_request(queue_pair, message, charge)?;
         Ok(())
     }
 
     /// A request has completed, whose memory it takes. Requests complete in the order of posting.
-    pub(super) fn complete(&mut self, completion: &mut Completion) {
+    pub(super) fn complete(&mut self, completion: &mut Completion, has_succeeded: bool) {
         if !completion.sg_list.is_empty() {
             let memory = std::mem::take(&mut completion.sg_list);
             if let Some(buffer) = memory.into_buffer() {
@@ -403,7 +403,7 @@ impl SendState {
         if let Some(sender) = &mut self.sender {
             sender.completed(charge.data_requests);
         }
-        if completion.result().is_ok() {
+        if has_succeeded {
             self.acknowledged += u64::from(charge.bytes);
         }
     }

@@ -156,22 +156,3 @@ impl CompletionRing for CompletionRings {
         of_driver!(self, ring => ring.resize(uverbs, queue, entries))
     }
 }
-
-impl From<rxe::CompletionQueue> for CompletionRings {
-    fn from(ring: rxe::CompletionQueue) -> Self {
-        Self::Rxe(ring)
-    }
-}
-
-impl From<siw::CompletionQueue> for CompletionRings {
-    fn from(ring: siw::CompletionQueue) -> Self {
-        Self::Siw(ring)
-    }
-}
-
-#[cfg(test)]
-impl From<super::stub::Ring> for CompletionRings {
-    fn from(ring: super::stub::Ring) -> Self {
-        Self::Stub(ring)
-    }
-}

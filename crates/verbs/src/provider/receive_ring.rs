@@ -78,22 +78,3 @@ impl ReceiveRing for ReceiveRings {
         of_driver!(self, ring => ring.push(number, sg_list));
     }
 }
-
-impl From<rxe::ReceiveQueue> for ReceiveRings {
-    fn from(ring: rxe::ReceiveQueue) -> Self {
-        Self::Rxe(ring)
-    }
-}
-
-impl From<siw::ReceiveQueue> for ReceiveRings {
-    fn from(ring: siw::ReceiveQueue) -> Self {
-        Self::Siw(ring)
-    }
-}
-
-#[cfg(test)]
-impl From<super::stub::Ring> for ReceiveRings {
-    fn from(ring: super::stub::Ring) -> Self {
-        Self::Stub(ring)
-    }
-}

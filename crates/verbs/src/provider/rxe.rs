@@ -8,7 +8,9 @@ use rdmacm_abi::uverbs::{
 };
 use rdmacm_core::{QpType, Transport};
 
-use super::{CompletionRings, NewQueuePair, Provider, ReceiveRings, Uverbs, destroy_on_error};
+use super::{
+    CompletionRings, NewQueuePair, Provider, ReceiveRings, SendRings, Uverbs, destroy_on_error,
+};
 use crate::error::Result;
 use crate::opcodes::Opcodes;
 use crate::operation::Operation;
@@ -102,7 +104,7 @@ unsafe impl Provider for Rxe {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<WorkCompletion>::map(uverbs, operation, answer.queue);
         let ring = destroy_on_error(uverbs, &DestroyCq::new(answer.common.handle), ring)?;
-        Ok((answer.common, ring.into()))
+        Ok((answer.common, CompletionRings::Rxe(ring)))
     }
 
     fn create_qp(
@@ -118,8 +120,8 @@ unsafe impl Provider for Rxe {
             destroy_on_error(uverbs, &DestroyQp::new(answer.common.handle), rings)?;
         Ok(NewQueuePair {
             answer: answer.common,
-            send: send.into(),
-            receive: receive.map(ReceiveRings::from),
+            send: SendRings::Rxe(send),
+            receive: receive.map(ReceiveRings::Rxe),
         })
     }
 
@@ -132,7 +134,7 @@ unsafe impl Provider for Rxe {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<RecvWqe>::map(uverbs, operation, answer.srq.queue);
         let ring = destroy_on_error(uverbs, &DestroySrq::new(answer.common.handle), ring)?;
-        Ok((answer.common, ring.into()))
+        Ok((answer.common, ReceiveRings::Rxe(ring)))
     }
 
     fn create_ah(

@@ -118,25 +118,6 @@ impl SendRing for SendRings {
     }
 }
 
-impl From<rxe::SendQueue> for SendRings {
-    fn from(ring: rxe::SendQueue) -> Self {
-        Self::Rxe(ring)
-    }
-}
-
-impl From<siw::SendQueue> for SendRings {
-    fn from(ring: siw::SendQueue) -> Self {
-        Self::Siw(ring)
-    }
-}
-
-#[cfg(test)]
-impl From<super::stub::Ring> for SendRings {
-    fn from(ring: super::stub::Ring) -> Self {
-        Self::Stub(ring)
-    }
-}
-
 /// A request in the form in which it is added to a send queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendSlot<'a> {

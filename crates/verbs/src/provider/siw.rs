@@ -8,7 +8,9 @@ use rdmacm_abi::uverbs::{
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
-use super::{CompletionRings, NewQueuePair, Provider, ReceiveRings, Uverbs, destroy_on_error};
+use super::{
+    CompletionRings, NewQueuePair, Provider, ReceiveRings, SendRings, Uverbs, destroy_on_error,
+};
 use crate::error::{Error, Result};
 use crate::opcodes::Opcodes;
 use crate::operation::Operation;
@@ -150,7 +152,7 @@ unsafe impl Provider for Siw {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let ring = CompletionSlots::map(uverbs, operation, answer.queue);
         let ring = destroy_on_error(uverbs, &DestroyCq::new(answer.common.handle), ring)?;
-        Ok((answer.common, ring.into()))
+        Ok((answer.common, CompletionRings::Siw(ring)))
     }
 
     fn create_qp(
@@ -165,8 +167,8 @@ unsafe impl Provider for Siw {
             destroy_on_error(uverbs, &DestroyQp::new(answer.common.handle), rings)?;
         Ok(NewQueuePair {
             answer: answer.common,
-            send: send.into(),
-            receive: receive.map(ReceiveRings::from),
+            send: SendRings::Siw(send),
+            receive: receive.map(ReceiveRings::Siw),
         })
     }
 
@@ -180,7 +182,7 @@ unsafe impl Provider for Siw {
         let (offset, entries) = (answer.queue.offset, answer.queue.entries);
         let ring = Queue::<Rqe>::map(uverbs, operation, offset, entries);
         let ring = destroy_on_error(uverbs, &DestroySrq::new(answer.common.handle), ring)?;
-        Ok((answer.common, ring.into()))
+        Ok((answer.common, ReceiveRings::Siw(ring)))
     }
 
     fn create_ah(

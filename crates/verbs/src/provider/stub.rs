@@ -18,7 +18,7 @@ use zerocopy::FromZeros;
 
 use super::{
     CompletionRing, CompletionRings, NewQueuePair, Provider, ReceiveRing, ReceiveRings, SendRing,
-    SendSlot, SlotPayload, Uverbs,
+    SendRings, SendSlot, SlotPayload, Uverbs,
 };
 use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
@@ -295,7 +295,7 @@ unsafe impl Provider for Stub {
             entries: request.entries - self.missing,
         };
         let ring = self.ring(request.entries);
-        Ok((answer, ring.into()))
+        Ok((answer, CompletionRings::Stub(ring)))
     }
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
@@ -316,8 +316,8 @@ unsafe impl Provider for Stub {
         let receive = has_receives.then(|| ring(request.max_recv_wr));
         Ok(NewQueuePair {
             answer,
-            send: ring(request.max_send_wr).into(),
-            receive: receive.map(ReceiveRings::from),
+            send: SendRings::Stub(ring(request.max_send_wr)),
+            receive: receive.map(ReceiveRings::Stub),
         })
     }
 
@@ -334,7 +334,7 @@ unsafe impl Provider for Stub {
             max_sge: request.max_sge,
             ..CreateSrqResponse::new_zeroed()
         };
-        Ok((answer, ring.into()))
+        Ok((answer, ReceiveRings::Stub(ring)))
     }
 
     fn create_ah(&self, _: &Uverbs, _: Operation, _: CreateAh) -> Result<(CreateAhResponse, u32)> {

@@ -7,7 +7,7 @@ use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
 
 use super::late_requests::LateRequests;
 use super::posted_ring::Consumer;
-use super::successes::{Owner, take_successes};
+use super::successes::{QueueIdentity, take_successes};
 use super::{QpStatus, Reported, WorkQueue, context_closed, flushed};
 use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::{CqCredits, OutputSlots};
@@ -59,7 +59,7 @@ impl ReceiveCompletions {
         if !self.unreported.is_empty() {
             return 0;
         }
-        let owner = Owner {
+        let identity = QueueIdentity {
             queue: self.queue,
             index,
             qp_number: self.number,
@@ -67,7 +67,7 @@ impl ReceiveCompletions {
         let is_next = |(): &()| true;
         take_successes(
             &mut self.posted,
-            owner,
+            identity,
             ring,
             slots,
             is_closed,

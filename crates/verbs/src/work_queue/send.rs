@@ -11,7 +11,7 @@ use rdmacm_core::QpType;
 use super::entries::{Entries, MAX_SGES};
 use super::posted_ring::{Producer, posted_ring};
 use super::receive::COMPLETION_QUEUE_FULL;
-use super::send_completions::{Posted, SendCompletions};
+use super::send_completions::{PostedSend, SendCompletions};
 use super::{AnyWorkQueue, QpStatus};
 use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
@@ -76,7 +76,7 @@ pub(crate) struct SendParts {
 #[derive(Debug)]
 struct State {
     ring: SendRings,
-    posted: Producer<Posted>,
+    posted: Producer<PostedSend>,
     /// How many requests were posted after the last signalled one.
     unsignaled: u32,
 }
@@ -205,7 +205,7 @@ impl SendQueue {
         } = request;
         // A plain request has none.
         std::mem::forget(destination);
-        let rest = Posted::new(WrOpcode::SEND, true, None);
+        let rest = PostedSend::new(WrOpcode::SEND, true, None);
         // First: the device may complete the request as soon as it is in its queue.
         ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
         *unsignaled = 0;
@@ -256,7 +256,7 @@ impl SendQueue {
             }
         };
         let number = vacancy.number();
-        let rest = Posted::new(request.operation.opcode(), true, None);
+        let rest = PostedSend::new(request.operation.opcode(), true, None);
         // First: the device may complete the request as soon as it is in its queue.
         vacancy.fill(SgList::NONE, rest);
         ring.push_inline(self.id(number), &request.operation, request.flags, bytes);
@@ -530,7 +530,7 @@ impl SendQueue {
         let address = request.destination.map(|destination| destination.address);
         let opcode = request.operation.opcode();
         // First: the device may complete the request as soon as it is in its queue.
-        vacancy.fill(request.sg_list, Posted::new(opcode, signaled, address));
+        vacancy.fill(request.sg_list, PostedSend::new(opcode, signaled, address));
         ring.push(&slot);
         state.unsignaled = if signaled {
             0

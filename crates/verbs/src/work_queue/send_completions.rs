@@ -7,7 +7,7 @@ use rdmacm_abi::uverbs::{WcStatus, WorkCompletion, WrOpcode};
 use super::late_requests::LateRequests;
 use super::outcome::Outcome;
 use super::posted_ring::Consumer;
-use super::successes::{Owner, take_successes};
+use super::successes::{QueueIdentity, take_successes};
 use super::{QpStatus, Reported, WorkQueue, context_closed, flushed};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, Report, WorkId};
@@ -18,7 +18,7 @@ use crate::request_id::QueueIndex;
 
 /// What there is of a posted request, besides its memory.
 #[derive(Debug)]
-pub(super) struct Posted {
+pub(super) struct PostedSend {
     /// Keeps the address handle alive until the request is complete.
     pub(super) address: Option<AddressHandle>,
     pub(super) opcode: WrOpcode,
@@ -29,7 +29,7 @@ pub(super) struct Posted {
     outcome: Option<Outcome>,
 }
 
-impl Posted {
+impl PostedSend {
     /// A request that was posted now.
     #[inline]
     pub(super) fn new(opcode: WrOpcode, signaled: bool, address: Option<AddressHandle>) -> Self {
@@ -56,7 +56,7 @@ pub(crate) struct SendCompletions {
     individually: bool,
     qp_status: Arc<QpStatus>,
     /// The requests that were not reported.
-    posted: Consumer<Posted>,
+    posted: Consumer<PostedSend>,
     /// How many of them have an outcome. Without any, `ready` and `completed` are out of date.
     outcomes: u32,
     /// All requests before this one are to be reported.
@@ -72,7 +72,7 @@ impl SendCompletions {
         number: u32,
         individually: bool,
         qp_status: Arc<QpStatus>,
-        posted: Consumer<Posted>,
+        posted: Consumer<PostedSend>,
     ) -> Self {
         Self {
             queue,
@@ -101,16 +101,16 @@ impl SendCompletions {
         if self.outcomes > 0 {
             return 0;
         }
-        let owner = Owner {
+        let identity = QueueIdentity {
             queue: self.queue,
             index,
             qp_number: self.number,
         };
         // A request that is not signalled is reported with a later one.
-        let is_next = |posted: &Posted| posted.is_simple;
+        let is_next = |posted: &PostedSend| posted.is_simple;
         take_successes(
             &mut self.posted,
-            owner,
+            identity,
             ring,
             slots,
             is_closed,
@@ -322,7 +322,7 @@ mod tests {
 
     /// A queue whose numbers wrap around soon.
     struct Queue {
-        posted: Producer<Posted>,
+        posted: Producer<PostedSend>,
         completions: SendCompletions,
         credits: CqCredits,
     }
@@ -347,7 +347,7 @@ mod tests {
 
         fn post(&mut self, signaled: bool) {
             assert!(self.credits.reserve(1, 0));
-            let posted = Posted::new(WrOpcode::RDMA_READ, signaled, None);
+            let posted = PostedSend::new(WrOpcode::RDMA_READ, signaled, None);
             self.posted
                 .vacancy(|| 1)
                 .unwrap()

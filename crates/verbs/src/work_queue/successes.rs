@@ -10,7 +10,7 @@ use crate::request_id::{QueueIndex, RequestId};
 
 /// The queue whose requests they are of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owner {
+pub(super) struct QueueIdentity {
     /// What the ids of its requests have of it.
     pub(super) queue: u32,
     /// Its index in the completion queue.
@@ -27,18 +27,18 @@ pub(super) struct Owner {
 #[expect(clippy::inline_always, reason = "the path of each completion")]
 pub(super) fn take_successes<R>(
     posted: &mut Consumer<R>,
-    owner: Owner,
+    identity: QueueIdentity,
     ring: &mut impl CompletionRing,
     slots: &mut impl OutputSlots,
     is_closed: impl Fn() -> bool,
     is_next: impl Fn(&R) -> bool,
     report: impl Fn(&WorkCompletion) -> Report,
 ) -> u32 {
-    let Owner {
+    let QueueIdentity {
         queue,
         index,
         qp_number,
-    } = owner;
+    } = identity;
     let mut taken = 0;
     while let Some(slot) = slots.next() {
         let Some((oldest, wc)) = ring.oldest() else {

@@ -375,8 +375,9 @@ impl StreamQueuePair {
             let polled = self.sends.poll_many(&mut completions, MAX_COMPLETIONS);
             has_any |= !completions.is_empty();
             for completion in &mut completions {
-                send.complete(completion);
-                if let Err(error) = completion.result() {
+                let result = completion.result();
+                send.complete(completion, result.is_ok());
+                if let Err(error) = result {
                     let fabric = self.queue_pair.transport();
                     let failure = Failure::from_completion(error, fabric);
                     self.fail(failure.into(), wakers);

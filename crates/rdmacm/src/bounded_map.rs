@@ -1,4 +1,4 @@
-//! The newest values of a table.
+//! A map of limited size.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -6,13 +6,13 @@ use std::hash::Hash;
 /// The values of the `MAX` keys that were added last. Peers choose their own addresses, so a
 /// table of them that any peer can add to would have no limit otherwise.
 #[derive(Debug)]
-pub(crate) struct Newest<K, V, const MAX: usize> {
+pub(crate) struct BoundedMap<K, V, const MAX: usize> {
     values: HashMap<K, V>,
     /// The oldest key is the first.
     keys: VecDeque<K>,
 }
 
-impl<K: Copy + Eq + Hash, V, const MAX: usize> Newest<K, V, MAX> {
+impl<K: Copy + Eq + Hash, V, const MAX: usize> BoundedMap<K, V, MAX> {
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.values.get(key)
     }
@@ -37,7 +37,7 @@ impl<K: Copy + Eq + Hash, V, const MAX: usize> Newest<K, V, MAX> {
     }
 }
 
-impl<K, V, const MAX: usize> Default for Newest<K, V, MAX> {
+impl<K, V, const MAX: usize> Default for BoundedMap<K, V, MAX> {
     fn default() -> Self {
         Self {
             values: HashMap::new(),
@@ -52,14 +52,14 @@ mod tests {
 
     #[test]
     fn the_oldest_value_is_dropped_for_a_new_one() {
-        let mut newest = Newest::<u32, u32, 3>::default();
+        let mut map = BoundedMap::<u32, u32, 3>::default();
         for number in 0..3 {
-            assert_eq!(newest.insert(number, number), None);
+            assert_eq!(map.insert(number, number), None);
         }
-        assert_eq!(newest.insert(1, 1000), Some(1));
-        assert_eq!(newest.insert(2000, 2000), Some(0));
-        assert_eq!(newest.values.len(), 3);
-        assert_eq!(newest.get(&1), Some(&1000));
-        assert_eq!(newest.get(&0), None);
+        assert_eq!(map.insert(1, 1000), Some(1));
+        assert_eq!(map.insert(2000, 2000), Some(0));
+        assert_eq!(map.values.len(), 3);
+        assert_eq!(map.get(&1), Some(&1000));
+        assert_eq!(map.get(&0), None);
     }
 }

@@ -6,12 +6,12 @@ use super::config::{DatagramConfig, Filter};
 
 /// How requests are replied to.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct SidrReplies {
     reply: UdParam,
     filter: Filter,
 }
 
-impl Service {
+impl SidrReplies {
     pub(super) fn new(config: &DatagramConfig) -> Self {
         Self {
             reply: config.reply.clone(),
