@@ -23,7 +23,8 @@ pub struct FailedRequest {
 }
 
 impl FailedRequest {
-    /// A failed request, for tests of error handling.
+    /// A failed request without an error number or a cause of its device, as for tests of error
+    /// handling.
     #[must_use]
     pub fn new(opcode: Option<WrOpcode>, status: WcStatus) -> Self {
         Self {
@@ -34,6 +35,7 @@ impl FailedRequest {
         }
     }
 
+    /// Of a completion with an error.
     #[cfg(feature = "verbs")]
     pub(crate) fn from_completion(error: &rdmacm_verbs::CompletionError) -> Self {
         let opcode = match error.kind {

@@ -13,7 +13,7 @@ use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
 
-/// How many connect requests are queued by default.
+/// How many requests of peers are queued: for a listener by default, for a datagram socket always.
 pub(crate) const DEFAULT_MAX_REQUESTS: usize = 1024;
 
 /// One thing that came for an id.

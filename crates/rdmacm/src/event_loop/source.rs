@@ -78,7 +78,7 @@ struct Others {
 const CM: u64 = 0;
 
 /// How many sources are drained in turn. More are drained the next time.
-const MAX_READY: usize = 4;
+const MAX_READY: usize = 16;
 
 impl Sources {
     pub(super) fn new(cm: &Arc<CmEvents>) -> io::Result<Self> {

@@ -199,7 +199,4 @@ fn a_forked_child_does_not_move_the_queue_pair_of_its_parent() {
         hosts.client_pairs.panic_next();
         drop(inherited.take());
     }));
-    assert_eq!(hosts.client_pairs.live(), 1);
-    drop(inherited);
-    hosts.assert_client_is_clean();
 }

@@ -18,8 +18,7 @@ super::cases!(
         no_event_reports_a_dead_peer;
 );
 
-/// First the tests wait for each other, then for the kill: a request that is sent between the two is
-/// still unanswered when the peer dies. On siw it waits for ten seconds only.
+/// First the tests wait for each other, then for the kill.
 async fn wait_for_kill(context: TestContext<'_>) {
     context.wait_for_action().await;
     context.wait_for_action().await;
@@ -72,6 +71,7 @@ async fn a_request_to_a_dead_peer_times_out(context: TestContext<'_>) -> anyhow:
     }
 }
 
+/// The request is sent once all tests are ready: on siw it waits for its reply for ten seconds only.
 async fn a_request_that_a_dead_peer_had_received_times_out(
     context: TestContext<'_>,
 ) -> anyhow::Result<()> {
@@ -88,7 +88,8 @@ async fn a_request_that_a_dead_peer_had_received_times_out(
     seen.await
 }
 
-/// RoCE waits for the RTU. iWARP reports the connection as established.
+/// RoCE waits for the RTU. iWARP reports the connection as established. The request is sent once all
+/// tests are ready: on siw it waits for its reply for ten seconds only.
 async fn accepting_a_dead_peer_is_never_acknowledged(
     context: TestContext<'_>,
 ) -> anyhow::Result<()> {
