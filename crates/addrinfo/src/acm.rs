@@ -155,17 +155,17 @@ impl Acm {
     /// The ibacm of `/run`.
     #[must_use]
     pub fn new() -> Self {
-        Self::in_rundir(Rundir::default())
+        Self::from_rundir(Rundir::default())
     }
 
     /// The ibacm whose socket and port file are in another directory, for example of
     /// an rdma-core with another prefix.
     #[must_use]
     pub fn with_rundir(rundir: impl Into<PathBuf>) -> Self {
-        Self::in_rundir(Rundir::at(&rundir.into()))
+        Self::from_rundir(Rundir::at(&rundir.into()))
     }
 
-    fn in_rundir(rundir: Rundir) -> Self {
+    fn from_rundir(rundir: Rundir) -> Self {
         Self {
             daemon: Arc::new(Daemon {
                 rundir,

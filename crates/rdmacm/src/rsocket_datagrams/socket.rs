@@ -108,7 +108,7 @@ impl Socket {
         let attempt = attempt.at_address(CmAddr::from(to));
         let sent = self.try_send(&attempt, bytes, to).await;
         sent.map_err(|cause| {
-            self.closed();
+            self.check_closed();
             self.datagrams.fail(&attempt, Stage::Send, cause)
         })
     }
@@ -133,7 +133,7 @@ impl Socket {
     }
 
     fn send_by_udp(&self, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
-        if let Some(cause) = self.closed() {
+        if let Some(cause) = self.check_closed() {
             return Err(cause);
         }
         self.service.send(bytes, to).map_err(Cause::Udp)
@@ -165,7 +165,7 @@ impl Socket {
     }
 
     /// Why nothing more can be transferred. From then on peers are not told its number.
-    fn closed(&self) -> Option<Cause> {
+    fn check_closed(&self) -> Option<Cause> {
         let cause = self.datagrams.closed();
         if cause.is_some() {
             self.service.close();
@@ -236,7 +236,7 @@ impl Socket {
                 None => return Received::Nothing,
                 Some(Ok(datagram)) => datagram,
                 Some(Err(cause)) => {
-                    self.closed();
+                    self.check_closed();
                     return Received::Failed(cause);
                 }
             };
