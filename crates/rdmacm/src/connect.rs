@@ -18,6 +18,6 @@ pub use peer::PeerAddr;
 pub(crate) use attempts::ConnectAttempts;
 pub(crate) use config::ConnectConfig;
 pub(crate) use handshake::handshake;
-pub(crate) use resolve::{Routed, resolve, wait_for_event};
+pub(crate) use resolve::{Routed, resolve, resolve_address, wait_for_event};
 pub(crate) use source_address::SourceAddress;
 pub(crate) use target::ConnectTarget;

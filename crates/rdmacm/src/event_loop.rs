@@ -265,6 +265,16 @@ impl EventLoop {
         drained.map_err(|error| self.fail(error)).ok()
     }
 
+    /// Reads the events of the connection manager that have come while the caller did something
+    /// else, so that it need not wait for what is there.
+    pub(crate) fn read_events(self: &Arc<Self>) {
+        if self.is_blocking() {
+            self.read_events_on_thread();
+        } else {
+            self.read_events_in_task();
+        }
+    }
+
     fn expected_events(&self) -> usize {
         self.state().expected_events()
     }

@@ -13,7 +13,8 @@ pub trait QueuePairFactory: Send + Sync {
     /// The type of the queue pairs.
     type QueuePair: QueuePair + 'static;
 
-    /// Creates a queue pair on the id's device.
+    /// Creates a queue pair on the id's device: for a connecting id, while the kernel resolves its
+    /// route.
     ///
     /// # Errors
     /// Why there is none. The attempt to connect or accept fails with it.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What failed, in the order of a connection's life.
+/// What failed, in the order of a connection's life. A queue pair is created while the route is
+/// resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Stage {

@@ -7,6 +7,7 @@ use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
 use super::migrate::migrate_child;
+use crate::address_abi::AddressAbi;
 use crate::channel_state::HeldSources;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -156,7 +157,7 @@ fn deliver(
     }
     // Otherwise it is the token of a group.
     if token == id.token() {
-        update(&id, answer);
+        update(channel, &id, answer);
     }
     Some(Event::new(id.handle().clone(), None, answer))
 }
@@ -186,8 +187,13 @@ fn deliver_request(
     clippy::inline_always,
     reason = "an event is made where it is returned"
 )]
-fn update(id: &IdState, answer: &EventResponse) {
-    id.cache().invalidate();
+fn update(channel: &Channel, id: &IdState, answer: &EventResponse) {
+    // The commands for IP take partition and GIDs from the route.
+    let keeps_addresses = || channel.address_abi.current() == AddressAbi::AnyFamily;
+    match answer.event {
+        EventNumber::ROUTE_RESOLVED if keeps_addresses() => id.cache().invalidate_paths(),
+        _ => id.cache().invalidate(),
+    }
     match answer.event {
         event if is_answer(event) => id.answering().set_answered(),
         EventNumber::ADDRINFO_RESOLVED | EventNumber::ADDRINFO_ERROR => {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::id_addresses::{Addresses, Gids};
 use crate::path::PathRecords;
 
-/// The cache of one id. Dropping all answers is one addition, because every event does
+/// The cache of one id. Dropping all answers is one addition, because almost every event does
 /// it and few ids have answers.
 #[derive(Debug, Default)]
 pub(crate) struct QueryCache {
@@ -31,6 +31,17 @@ impl QueryCache {
     /// Drops all answers, also one that is being queried.
     pub(crate) fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Drops the path records, and what is being queried.
+    pub(crate) fn invalidate_paths(&self) {
+        let mut entries = self.entries();
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel);
+        let entries = entries.as_deref_mut();
+        if let Some(entries) = entries.filter(|entries| entries.generation == generation) {
+            entries.generation = generation.wrapping_add(1);
+            entries.paths = None;
+        }
     }
 
     /// Returns the cached answer that `get` selects. If there is none, calls `query`,

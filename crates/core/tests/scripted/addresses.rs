@@ -262,6 +262,50 @@ fn events_and_refused_commands_invalidate_the_cache() {
 }
 
 #[test]
+fn a_resolved_route_changes_the_path_records_alone() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let queries = |query: &dyn Fn()| {
+        fixture.ucma.forget();
+        query();
+        fixture.sent().len()
+    };
+    let addresses = || assert!(id.addresses().unwrap().device.is_none());
+    let path_records = || {
+        fixture
+            .ucma
+            .answer(CommandNumber::QUERY, &QueryPathResponse::<0>::new_zeroed());
+        assert!(id.path_records().unwrap().is_empty());
+    };
+    assert_eq!(
+        [&addresses, &path_records as &dyn Fn()].map(queries),
+        [1, 1]
+    );
+    assert_eq!(
+        [&addresses, &path_records as &dyn Fn()].map(queries),
+        [0, 0]
+    );
+    let _event = fixture.event(EventNumber::ROUTE_RESOLVED, 0);
+    assert_eq!(
+        [&addresses, &path_records as &dyn Fn()].map(queries),
+        [0, 1]
+    );
+}
+
+#[test]
+fn a_resolved_route_changes_the_addresses_of_the_ip_commands() {
+    let fixture = Fixture::with(AddressAbi::IpOnly);
+    let id = fixture.id(PortSpace::TCP);
+    for pkey in [0x8001, 0x8002] {
+        let mut answer = route_answer();
+        answer.paths[0].pkey = Be16::new(pkey);
+        fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
+        assert_eq!([(); 2].map(|()| id.addresses().unwrap().pkey), [pkey; 2]);
+        let _event = fixture.event(EventNumber::ROUTE_RESOLVED, 0);
+    }
+}
+
+#[test]
 fn an_ip_slot_may_be_empty() {
     let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);

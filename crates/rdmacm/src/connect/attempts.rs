@@ -10,7 +10,9 @@ use rdmacm_core::{CmAddr, Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
 use super::race::race;
-use super::{ConnectConfig, ConnectTarget, Routed, SourceAddress, handshake, resolve};
+use super::{
+    ConnectConfig, ConnectTarget, Routed, SourceAddress, handshake, resolve, resolve_address,
+};
 use crate::attempt::Attempt;
 use crate::error::{Cause, Error, Result};
 use crate::established::Established;
@@ -51,13 +53,14 @@ impl ConnectAttempts<'_> {
     ) -> impl Future<Output = Result<(Established, Arc<F::QueuePair>)>> {
         // No `async fn`, whose future holds each argument twice.
         let connect = move |mut attempt: Attempt, target| async move {
-            let routed = resolve(&attempt, self.config, &target).await?;
-            let id = routed.id.id();
+            let routing = resolve_address(&attempt, self.config, &target).await?;
+            let id = routing.id();
             // No `map_err`: it would move a queue pair, which is large.
             let queue_pair = match factory.create(id) {
                 Ok(queue_pair) => Arc::new(queue_pair),
                 Err(error) => return Err(attempt.no_queue_pair(id, error)),
             };
+            let routed = routing.resolved_meanwhile(&attempt).await?;
             let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let param = self.config.param.clone();
             let established = handshake(&mut attempt, routed, shared, param).await?;

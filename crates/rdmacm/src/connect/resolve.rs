@@ -1,5 +1,6 @@
 //! From an address to a resolved route.
 
+use std::future::Future;
 use std::time::Duration;
 
 use rdmacm_core::{Event, EventKind, Family, IdHandle, Transport};
@@ -13,6 +14,10 @@ use crate::stage::Stage;
 
 /// The timeout of a command if the caller sets no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
+
+/// An id whose address is resolved, and whose route the kernel is resolving.
+#[derive(Debug)]
+pub(crate) struct Routing(Routed);
 
 /// An id whose route to the destination is resolved.
 #[derive(Debug)]
@@ -28,6 +33,16 @@ pub(crate) async fn resolve(
     config: &ConnectConfig,
     target: &ConnectTarget,
 ) -> Result<Routed> {
+    let routing = resolve_address(attempt, config, target).await?;
+    routing.resolved(attempt).await
+}
+
+/// Resolves the address, and requests the route.
+pub(crate) async fn resolve_address(
+    attempt: &Attempt,
+    config: &ConnectConfig,
+    target: &ConnectTarget,
+) -> Result<Routing> {
     let event_loop = &attempt.event_loop;
     let options = IdOptions {
         port_space: target.port_space.unwrap_or(config.options.port_space),
@@ -56,11 +71,37 @@ pub(crate) async fn resolve(
     if !uses_known || id.set_ib_path(known).is_err() {
         id.resolve_route(timeout).map_err(refused(stage))?;
     }
-    wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;
-    Ok(Routed {
+    Ok(Routing(Routed {
         id: managed,
         connect_data: target.connect_data.clone(),
-    })
+    }))
+}
+
+impl Routing {
+    /// The id, whose device is known.
+    pub(crate) fn id(&self) -> &IdHandle {
+        self.0.id.id()
+    }
+
+    /// Waits until the route is resolved, for a caller who has done something else meanwhile: mostly
+    /// it is by now.
+    pub(crate) fn resolved_meanwhile(
+        self,
+        attempt: &Attempt,
+    ) -> impl Future<Output = Result<Routed>> {
+        attempt.event_loop.read_events();
+        self.resolved(attempt)
+    }
+
+    // Not an `async fn`, whose future holds each argument twice.
+    fn resolved(self, attempt: &Attempt) -> impl Future<Output = Result<Routed>> {
+        let Self(routed) = self;
+        async move {
+            let stage = Stage::ResolveRoute;
+            wait_for_event(attempt, &routed.id, stage, EventKind::RouteResolved).await?;
+            Ok(routed)
+        }
+    }
 }
 
 /// Whether a route that was resolved without the options is another one: on RoCE the kernel makes

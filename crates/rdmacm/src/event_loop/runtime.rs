@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use super::{EventLoop, MAX_EVENTS, waker_fn};
+use super::{Drained, EventLoop, MAX_EVENTS, waker_fn};
 use crate::runtime::Reactor;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
@@ -98,6 +98,22 @@ impl EventLoop {
         if let Some(runtime) = self.runtime.as_ref().filter(|_| self.take_due()) {
             self.run(runtime);
         }
+    }
+
+    /// [`read_events`](Self::read_events) in a task, unless another one reads.
+    pub(super) fn read_events_in_task(&self) {
+        let Some(mut guard) = DrainGuard::begin(self) else {
+            return;
+        };
+        match self.cm.drain(self.expected_events()) {
+            Ok(Drained::Open | Drained::Closed) => {}
+            Ok(Drained::Share) => {
+                self.due.store(true, Ordering::Release);
+                self.wake_runner();
+            }
+            Err(error) => self.fail(error),
+        }
+        guard.is_done = true;
     }
 
     /// Makes sure that the runtime wakes a waiter when there is something to do.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::parked::NOT_PARKED;
 use super::parker::Parker;
-use super::source::{MAX_EVENTS, ReadySources};
+use super::source::{Drained, MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
@@ -229,6 +229,33 @@ impl EventLoop {
         hand_over(state);
         self.keep_thread(thread);
         is_more
+    }
+
+    /// [`read_events`](Self::read_events) on a thread, unless another one leads.
+    pub(super) fn read_events_on_thread(self: &Arc<Self>) {
+        let thread = self.waiting_thread();
+        let mut state = self.state();
+        if !self.has_leader(&state) {
+            state.leader = Leader::Awake;
+            let max_events = state.expected_events();
+            drop(state);
+            let guard = LeaderGuard {
+                event_loop: self,
+                thread: &thread.state,
+                has_stepped_down: false,
+            };
+            let drained = self.cm.drain(max_events);
+            let is_more = drained.map(|drained| drained == Drained::Share);
+            let is_more = is_more.unwrap_or_else(|error| {
+                self.fail(error);
+                true
+            });
+            state = guard.step_down();
+            state.is_pass_due |= is_more;
+            state = self.read_for_others(state, &thread.state);
+        }
+        hand_over(state);
+        self.keep_thread(thread);
     }
 
     /// Reads what was there for callers that do not wait, before a leader leaves: a caller that has

@@ -17,8 +17,8 @@ by_mode! {
     /// Connecting resolves the name and tries its addresses in the system's order. An attempt
     /// starts [`CONNECTION_ATTEMPT_DELAY`](crate::CONNECTION_ATTEMPT_DELAY) after the one before,
     /// or as soon as that one fails, and the first attempt that connects wins. Each attempt
-    /// resolves the address and the route, creates a queue pair and connects it;
-    /// [`resolve`](Self::resolve) stops before the queue pair. One deadline covers all of this,
+    /// resolves the address and the route, creates a queue pair while the kernel resolves the route,
+    /// and connects it; [`resolve`](Self::resolve) creates no queue pair. One deadline covers all of this,
     /// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by default.
     ///
     blocking {
@@ -256,7 +256,9 @@ impl Connector {
 
     waits_on_node! {
         /// Connects a queue pair that the factory creates once the device is known. A function
-        /// from an id to a queue pair is a factory.
+        /// from an id to a queue pair is a factory. If it needs the path records, use
+        /// [`resolve`](Self::resolve) and [`Resolved::connect_on`]: the route may not be resolved
+        /// yet, and may have none.
         ///
         /// # Errors
         /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are

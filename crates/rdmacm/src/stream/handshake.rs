@@ -9,7 +9,7 @@ use super::StreamHandle;
 use super::options::StreamOptions;
 use super::queue_pair::StreamQueuePair;
 use crate::attempt::Attempt;
-use crate::connect::{ConnectAttempts, ConnectConfig, ConnectTarget, handshake, resolve};
+use crate::connect::{ConnectAttempts, ConnectConfig, ConnectTarget, handshake, resolve_address};
 use crate::data::limit_retries;
 use crate::error::{Cause, Result};
 use crate::event_loop::{EventLoop, EventQueue, QueuedEvent, wait_for};
@@ -34,12 +34,13 @@ async fn connect_one(
     target: ConnectTarget,
     options: &StreamOptions,
 ) -> Result<StreamHandle> {
-    let routed = resolve(&attempt, config, &target).await?;
-    let id = routed.id.id().clone();
+    let routing = resolve_address(&attempt, config, &target).await?;
+    let id = routing.id().clone();
     let queue_pair = create(&attempt, &attempt.event_loop, &id, options)?;
     let mut param = config.param.clone();
     limit_retries(&mut param);
     let param = with_handshake(&attempt, &id, param, &queue_pair)?;
+    let routed = routing.resolved_meanwhile(&attempt).await?;
     let shared: Arc<dyn QueuePair> = queue_pair.clone();
     let established = handshake(&mut attempt, routed, shared, param).await?;
     let peer = Handshake::from_bytes(&established.private_data)

@@ -12,8 +12,13 @@ use crate::data::MIN_KEEP_ALIVE;
 
 /// Receive requests beyond the credits of the peer, for its messages without data: these need
 /// no credit, and a device without a receive request for them makes the peer wait for up to
-/// 655 ms (RoCE), or closes the connection (iWARP).
-pub(super) const SPARE_RECEIVES: u32 = 16;
+/// 655 ms (RoCE), or closes the connection (iWARP). A ring of rxe has room for one request fewer
+/// than it has slots, a power of two: with 15, a stream of 16 receives needs 32 slots.
+pub(super) const SPARE_RECEIVES: u32 = 15;
+
+/// The messages that a peer sends without a credit until this side handles them: two updates for
+/// the halves of its ring, two for its credits, and two that shut down.
+pub(super) const MESSAGES_WITHOUT_CREDIT: u32 = 6;
 
 /// Send requests for messages without data: updates of the peer, the two that shut down, and
 /// a keep-alive. An update takes two on iWARP.
@@ -106,7 +111,7 @@ impl StreamOptions {
     }
 
     /// Receives through one queue of `requests` receive requests, at least
-    /// [`receives`](Self::receives) + 16. All streams on the same device of the same
+    /// [`receives`](Self::receives) + 15. All streams on the same device of the same
     /// [`Node`](crate::Node) that set this option to the same number share the queue. Use it for
     /// many streams that are mostly idle. It has no effect on iWARP. By default each stream has a
     /// receive queue of its own.
@@ -211,7 +216,7 @@ impl StreamOptions {
             .shared_receives
             .is_some_and(|requests| requests < self.receive_requests())
         {
-            "shared_receives must be at least receives + 16"
+            "shared_receives must be at least receives + 15"
         } else if self.map_entries > MAX_MAP_ENTRIES {
             "map_entries must be at most 32512"
         } else if self
@@ -241,7 +246,7 @@ mod tests {
             options.clone().receives(0),
             options.clone().receives(0x4000),
             options.clone().sends(1),
-            options.clone().shared_receives(399),
+            options.clone().shared_receives(398),
             options.clone().map_entries(MAX_MAP_ENTRIES + 1),
             options.clone().keep_alive(Duration::from_micros(999)),
         ] {

@@ -126,3 +126,18 @@ fn what_a_task_leaves_is_read() {
         join_all([wait_for(&test_loop, 1, 1), wait_for(&test_loop, 0, EVENTS)]);
     });
 }
+
+/// The event may come before, while or after the task reads, and another one may read.
+#[test]
+fn a_task_reads_what_has_come_meanwhile_and_waits_for_the_rest() {
+    check(|| {
+        let test_loop = TestLoop::of_tasks(2);
+        let waits = wait_for(&test_loop, 1, 1);
+        let other = Arc::clone(&test_loop);
+        let posts = thread::spawn(move || [0, 1].map(|id| other.device.post(id)));
+        test_loop.event_loop.read_events();
+        block_on(test_loop.ids[0].next(None)).unwrap();
+        posts.join().unwrap();
+        waits.join().unwrap();
+    });
+}

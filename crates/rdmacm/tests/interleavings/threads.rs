@@ -315,3 +315,32 @@ fn a_caller_that_does_not_wait_is_notified_of_more_after_an_error() {
         assert!(test_loop.ids[0].queue().pop().is_some());
     });
 }
+
+/// The event may come before, while or after the caller reads, and another thread may lead.
+#[test]
+fn a_caller_reads_what_has_come_meanwhile_and_waits_for_the_rest() {
+    check(|| {
+        let test_loop = TestLoop::of_threads(2);
+        let waits = wait_for(&test_loop, 1, 1);
+        let other = Arc::clone(&test_loop);
+        let posts = thread::spawn(move || [0, 1].map(|id| other.device.post(id)));
+        test_loop.event_loop.read_events();
+        test_loop.wait(0).unwrap();
+        posts.join().unwrap();
+        waits.join().unwrap();
+    });
+}
+
+/// Who takes the wake-up of callers that do not wait reads for them.
+#[test]
+fn a_wake_up_that_was_read_with_events_hides_none() {
+    check(|| {
+        let test_loop = TestLoop::of_threads(1);
+        let other = Arc::clone(&test_loop);
+        test_loop.device.post(0);
+        let wakes = thread::spawn(move || other.event_loop.channel().waker().wake());
+        test_loop.event_loop.read_events();
+        wakes.join().unwrap();
+        assert!(test_loop.device.is_woken() || test_loop.ids[0].queue().pop().is_some());
+    });
+}

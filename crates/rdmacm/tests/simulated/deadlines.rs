@@ -1,11 +1,12 @@
 //! Deadlines of each stage: the error names the stage, and nothing is left behind.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rdmacm::core::{Gid, IbAddr, PortSpace, Transport};
-use rdmacm::{Cause, Connector, Error, Stage};
+use rdmacm::core::{Gid, IbAddr, IdHandle, PortSpace, Transport};
+use rdmacm::{Cause, Connector, Error, QueuePairFactory as _, Stage};
 use rdmacm_sim::{Adapter, Fabric, Port, SubnetAdmin};
 
 use crate::hosts::{Hosts, PORT, SECOND, node};
@@ -77,8 +78,14 @@ fn resolving_a_route() {
     let address = IbAddr::new(gid("fe80::2")).with_ip_service(PortSpace::TCP, PORT);
     let connector = Connector::new(address).with_node(&node(&host));
     let pairs = QueuePairs::new(Transport::InfiniBand);
-    let error = connector.deadline(2 * SECOND).connect_with(&pairs);
+    let was_created = AtomicBool::new(false);
+    let create = |id: &IdHandle| {
+        was_created.store(true, Ordering::Relaxed);
+        (&pairs).create(id)
+    };
+    let error = connector.deadline(2 * SECOND).connect_with(create);
     let error = error.unwrap_err();
+    assert!(was_created.load(Ordering::Relaxed), "meanwhile");
     assert_eq!(error.stage(), Stage::ResolveRoute);
     assert!(error.is_timeout(), "{error}");
     assert_eq!(error.elapsed(), 2 * SECOND);

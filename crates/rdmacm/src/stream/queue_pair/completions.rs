@@ -10,7 +10,7 @@ use super::{MESSAGE_SIZE, StreamQueuePair};
 use crate::data::{CqKind, Failure};
 use crate::event_loop::Wakers;
 use crate::stream::failure::StreamFailure;
-use crate::stream::options::SPARE_RECEIVES;
+use crate::stream::options::{MESSAGES_WITHOUT_CREDIT, SPARE_RECEIVES};
 use crate::stream::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
 use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
@@ -21,9 +21,9 @@ use crate::stream::status::StreamInterest;
 const MAX_SINGLE: u32 = 3;
 
 /// How many messages are handled at once after that. Their receive requests are posted afterwards:
-/// as many others are there meanwhile for messages that need no credit.
-const MAX_MESSAGES: usize = 8;
-const _: () = assert!(2 * MAX_MESSAGES <= SPARE_RECEIVES as usize);
+/// others are there meanwhile for messages that need no credit.
+const MAX_MESSAGES: u8 = 8;
+const _: () = assert!(MAX_MESSAGES as u32 + MESSAGES_WITHOUT_CREDIT <= SPARE_RECEIVES);
 
 /// How many completions of writes are taken at once.
 const MAX_COMPLETIONS: usize = 16;
@@ -110,7 +110,7 @@ impl StreamQueuePair {
             if self.receives_no_more(receive) || !queue.has_completions() {
                 return true;
             }
-            let limit = MAX_MESSAGES.min(left);
+            let limit = left.min(MAX_MESSAGES.into());
             match self.poll_batch(queue, receive, limit, wakers) {
                 Ok(_) if receive.receiver.readable() as usize >= wanted => return true,
                 Ok(0) => return true,
