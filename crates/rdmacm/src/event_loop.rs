@@ -265,13 +265,13 @@ impl EventLoop {
         drained.map_err(|error| self.fail(error)).ok()
     }
 
-    /// Reads the events of the connection manager that have come while the caller did something
-    /// else, so that it need not wait for what is there.
-    pub(crate) fn read_events(self: &Arc<Self>) {
+    /// Reads events of the connection manager until there is one for this queue, or none at all: for
+    /// a caller who has done something else meanwhile, and need not wait for what is there.
+    pub(crate) fn read_events_for(self: &Arc<Self>, queue: &EventQueue) {
         if self.is_blocking() {
-            self.read_events_on_thread();
+            self.read_events_on_thread(queue);
         } else {
-            self.read_events_in_task();
+            self.read_events_in_task(queue);
         }
     }
 

@@ -106,7 +106,8 @@ impl ProtectionDomain {
         length: usize,
         access: AccessFlags,
     ) -> Result<RawRegion> {
-        RawRegion::register(self, address, length, access)
+        // SAFETY: the caller's guarantee is the same.
+        unsafe { RawRegion::register(self, address, length, access) }
     }
 
     /// Creates the address of a peer for datagrams. Source: `ibv_create_ah(3)`.

@@ -1,7 +1,7 @@
 //! Listeners whose calls do not wait.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use super::RdmaListener;
 
@@ -67,5 +67,12 @@ impl AsFd for RdmaListener {
     /// ```
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handshakes.descriptor(self.listener.listening_ids())
+    }
+}
+
+impl AsRawFd for RdmaListener {
+    /// As [`AsFd`].
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }

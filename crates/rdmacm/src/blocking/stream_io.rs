@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rdmacm_core::Deadline;
@@ -105,6 +105,13 @@ impl AsFd for RdmaStream {
     }
 }
 
+impl AsRawFd for RdmaStream {
+    /// As [`AsFd`].
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 impl AsFd for OwnedReadHalf {
     /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
     /// writes. It belongs to the stream if [`RdmaStream::set_nonblocking`] was called before the
@@ -114,12 +121,26 @@ impl AsFd for OwnedReadHalf {
     }
 }
 
+impl AsRawFd for OwnedReadHalf {
+    /// As [`AsFd`].
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 impl AsFd for OwnedWriteHalf {
     /// The descriptor of the stream, which is that of both halves: it is readable for reads and for
     /// writes. It belongs to the stream if [`RdmaStream::set_nonblocking`] was called before the
     /// stream was split.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.descriptor()
+    }
+}
+
+impl AsRawFd for OwnedWriteHalf {
+    /// As [`AsFd`].
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

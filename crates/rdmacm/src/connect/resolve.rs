@@ -89,7 +89,7 @@ impl Routing {
         self,
         attempt: &Attempt,
     ) -> impl Future<Output = Result<Routed>> {
-        attempt.event_loop.read_events();
+        attempt.event_loop.read_events_for(self.0.id.queue());
         self.resolved(attempt)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
 
 use super::event_queue::{EventQueue, QueuedEvent};
-use super::source::Drained;
+use super::source::{Drained, MAX_EVENTS};
 use crate::sync::{Mutex, MutexGuard};
 
 /// An event channel, and the event queues of its ids.
@@ -70,7 +70,24 @@ impl CmEvents {
     /// # Errors
     /// Why the channel could not be read.
     pub(super) fn drain(&self, max_events: usize) -> Result<Drained> {
+        self.drain_until(max_events, || false)
+    }
+
+    /// As [`drain`](Self::drain), until there is an event for this queue.
+    ///
+    /// # Errors
+    /// Why the channel could not be read.
+    pub(super) fn drain_for(&self, queue: &EventQueue) -> Result<Drained> {
+        self.drain_until(MAX_EVENTS, || queue.is_ready())
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each event")]
+    fn drain_until(&self, max_events: usize, is_enough: impl Fn() -> bool) -> Result<Drained> {
         for _ in 0..max_events {
+            if is_enough() {
+                return Ok(Drained::Open);
+            }
             match self.channel.try_next_event() {
                 Ok(Some(event)) => self.dispatch(event),
                 Ok(None) => return Ok(Drained::Open),

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use super::{Drained, EventLoop, MAX_EVENTS, waker_fn};
+use super::{Drained, EventLoop, EventQueue, MAX_EVENTS, waker_fn};
 use crate::runtime::Reactor;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
@@ -100,12 +100,12 @@ impl EventLoop {
         }
     }
 
-    /// [`read_events`](Self::read_events) in a task, unless another one reads.
-    pub(super) fn read_events_in_task(&self) {
+    /// [`read_events_for`](Self::read_events_for) in a task, unless another one reads.
+    pub(super) fn read_events_in_task(&self, queue: &EventQueue) {
         let Some(mut guard) = DrainGuard::begin(self) else {
             return;
         };
-        match self.cm.drain(self.expected_events()) {
+        match self.cm.drain_for(queue) {
             Ok(Drained::Open | Drained::Closed) => {}
             Ok(Drained::Share) => {
                 self.due.store(true, Ordering::Release);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::parked::NOT_PARKED;
 use super::parker::Parker;
 use super::source::{Drained, MAX_EVENTS, ReadySources};
-use super::{EventLoop, Leader, State};
+use super::{EventLoop, EventQueue, Leader, State};
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 
 /// How often a thread that leaves reads for others, who may call again and again meanwhile. Those who
@@ -231,20 +231,19 @@ impl EventLoop {
         is_more
     }
 
-    /// [`read_events`](Self::read_events) on a thread, unless another one leads.
-    pub(super) fn read_events_on_thread(self: &Arc<Self>) {
+    /// [`read_events_for`](Self::read_events_for) on a thread, unless another one leads.
+    pub(super) fn read_events_on_thread(self: &Arc<Self>, queue: &EventQueue) {
         let thread = self.waiting_thread();
         let mut state = self.state();
         if !self.has_leader(&state) {
             state.leader = Leader::Awake;
-            let max_events = state.expected_events();
             drop(state);
             let guard = LeaderGuard {
                 event_loop: self,
                 thread: &thread.state,
                 has_stepped_down: false,
             };
-            let drained = self.cm.drain(max_events);
+            let drained = self.cm.drain_for(queue);
             let is_more = drained.map(|drained| drained == Drained::Share);
             let is_more = is_more.unwrap_or_else(|error| {
                 self.fail(error);

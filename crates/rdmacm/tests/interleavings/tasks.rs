@@ -135,7 +135,9 @@ fn a_task_reads_what_has_come_meanwhile_and_waits_for_the_rest() {
         let waits = wait_for(&test_loop, 1, 1);
         let other = Arc::clone(&test_loop);
         let posts = thread::spawn(move || [0, 1].map(|id| other.device.post(id)));
-        test_loop.event_loop.read_events();
+        test_loop
+            .event_loop
+            .read_events_for(test_loop.ids[0].queue());
         block_on(test_loop.ids[0].next(None)).unwrap();
         posts.join().unwrap();
         waits.join().unwrap();

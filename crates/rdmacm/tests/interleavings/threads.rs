@@ -324,7 +324,9 @@ fn a_caller_reads_what_has_come_meanwhile_and_waits_for_the_rest() {
         let waits = wait_for(&test_loop, 1, 1);
         let other = Arc::clone(&test_loop);
         let posts = thread::spawn(move || [0, 1].map(|id| other.device.post(id)));
-        test_loop.event_loop.read_events();
+        test_loop
+            .event_loop
+            .read_events_for(test_loop.ids[0].queue());
         test_loop.wait(0).unwrap();
         posts.join().unwrap();
         waits.join().unwrap();
@@ -339,7 +341,9 @@ fn a_wake_up_that_was_read_with_events_hides_none() {
         let other = Arc::clone(&test_loop);
         test_loop.device.post(0);
         let wakes = thread::spawn(move || other.event_loop.channel().waker().wake());
-        test_loop.event_loop.read_events();
+        test_loop
+            .event_loop
+            .read_events_for(test_loop.ids[0].queue());
         wakes.join().unwrap();
         assert!(test_loop.device.is_woken() || test_loop.ids[0].queue().pop().is_some());
     });

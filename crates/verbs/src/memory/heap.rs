@@ -149,7 +149,8 @@ impl Heap {
     }
 }
 
-impl Memory for Heap {
+// SAFETY: it owns the block, which does not move, and each accessor says what its caller guarantees.
+unsafe impl Memory for Heap {
     fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }

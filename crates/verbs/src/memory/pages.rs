@@ -192,7 +192,8 @@ fn to_boundary(byte: usize) -> usize {
     byte.wrapping_neg() % WORD
 }
 
-impl Memory for Pages {
+// SAFETY: it owns the mapping, which does not move, and safe code accesses it by atomic words.
+unsafe impl Memory for Pages {
     fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }

@@ -1,4 +1,10 @@
 //! Registered memory.
+//!
+//! # Safety
+//! One of the modules with `unsafe`: once a range of addresses is registered, devices and peers
+//! access it. Either it is memory that is kept until the device is known to use it no more, or the
+//! caller guarantees that this is sound.
+#![expect(unsafe_code, reason = "ranges of addresses that devices access")]
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +33,10 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    fn new(
+    /// # Safety
+    /// Until it is deregistered, requests of the domain and peers access the memory, as `access` says.
+    /// The caller guarantees that this is sound.
+    unsafe fn new(
         domain: &ProtectionDomain,
         address: u64,
         length: usize,
@@ -116,7 +125,11 @@ impl Registration {
 }
 
 /// Memory that can be registered.
-pub(crate) trait Memory: fmt::Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// Until the value is dropped, the address and the length are the same, and the bytes there are its
+/// own: devices and peers may write to them at any time, and what accesses them expects that.
+pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
     fn address(&self) -> u64;
 
     /// The length in bytes, at least 1.
@@ -137,7 +150,11 @@ impl<M: Memory> Region<M> {
         memory: M,
         access: AccessFlags,
     ) -> Result<Self, (Error, M)> {
-        match Registration::new(domain, memory.address(), memory.len(), access) {
+        let (address, length) = (memory.address(), memory.len());
+        // SAFETY: the memory is its own. It is dropped after it was deregistered, and kept if that
+        // fails.
+        let registered = unsafe { Registration::new(domain, address, length, access) };
+        match registered {
             Ok(registration) => Ok(Self {
                 registration,
                 memory: Arc::new(memory),
@@ -187,13 +204,16 @@ pub struct RawRegion {
 }
 
 impl RawRegion {
-    pub(crate) fn register(
+    /// # Safety
+    /// That of [`ProtectionDomain::register_raw`].
+    pub(crate) unsafe fn register(
         domain: &ProtectionDomain,
         address: u64,
         length: usize,
         access: AccessFlags,
     ) -> Result<Self> {
-        let registration = Registration::new(domain, address, length, access)?;
+        // SAFETY: passed on.
+        let registration = unsafe { Registration::new(domain, address, length, access)? };
         Ok(Self {
             registration,
             is_deregistered: false,

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -102,7 +102,10 @@ fn halves_of_a_nonblocking_stream_do_not_wait() {
     for hosts in Hosts::each() {
         let (client, server) = hosts.connect();
         server.set_nonblocking(true).unwrap();
+        let raw = server.as_raw_fd();
+        assert_eq!(raw, server.as_fd().as_raw_fd());
         let (mut read, mut write) = server.into_split();
+        assert_eq!([read.as_raw_fd(), write.as_raw_fd()], [raw; 2]);
         let refused = read.read(&mut [0]).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::WouldBlock);
         (&client).write_all(b"x").unwrap();
