@@ -53,14 +53,14 @@ impl ConnectAttempts<'_> {
     ) -> impl Future<Output = Result<(Established, Arc<F::QueuePair>)>> {
         // No `async fn`, whose future holds each argument twice.
         let connect = move |mut attempt: Attempt, target| async move {
-            let routing = resolve_address(&attempt, self.config, &target).await?;
-            let id = routing.id();
+            let resolving = resolve_address(&attempt, self.config, &target).await?;
+            let id = resolving.id();
             // No `map_err`: it would move a queue pair, which is large.
             let queue_pair = match factory.create(id) {
                 Ok(queue_pair) => Arc::new(queue_pair),
                 Err(error) => return Err(attempt.no_queue_pair(id, error)),
             };
-            let routed = routing.resolved_meanwhile(&attempt).await?;
+            let routed = resolving.resolved_meanwhile(&attempt).await?;
             let shared: Arc<dyn QueuePair> = queue_pair.clone();
             let param = self.config.param.clone();
             let established = handshake(&mut attempt, routed, shared, param).await?;

@@ -17,7 +17,7 @@ const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// An id whose address is resolved, and whose route the kernel is resolving.
 #[derive(Debug)]
-pub(crate) struct Routing(Routed);
+pub(crate) struct ResolvingRoute(Routed);
 
 /// An id whose route to the destination is resolved.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub(crate) async fn resolve(
     config: &ConnectConfig,
     target: &ConnectTarget,
 ) -> Result<Routed> {
-    let routing = resolve_address(attempt, config, target).await?;
-    routing.resolved(attempt).await
+    let resolving = resolve_address(attempt, config, target).await?;
+    resolving.resolved(attempt).await
 }
 
 /// Resolves the address, and requests the route.
@@ -42,7 +42,7 @@ pub(crate) async fn resolve_address(
     attempt: &Attempt,
     config: &ConnectConfig,
     target: &ConnectTarget,
-) -> Result<Routing> {
+) -> Result<ResolvingRoute> {
     let event_loop = &attempt.event_loop;
     let options = IdOptions {
         port_space: target.port_space.unwrap_or(config.options.port_space),
@@ -71,13 +71,13 @@ pub(crate) async fn resolve_address(
     if !uses_known || id.set_ib_path(known).is_err() {
         id.resolve_route(timeout).map_err(refused(stage))?;
     }
-    Ok(Routing(Routed {
+    Ok(ResolvingRoute(Routed {
         id: managed,
         connect_data: target.connect_data.clone(),
     }))
 }
 
-impl Routing {
+impl ResolvingRoute {
     /// The id, whose device is known.
     pub(crate) fn id(&self) -> &IdHandle {
         self.0.id.id()

@@ -34,13 +34,13 @@ async fn connect_one(
     target: ConnectTarget,
     options: &StreamOptions,
 ) -> Result<StreamHandle> {
-    let routing = resolve_address(&attempt, config, &target).await?;
-    let id = routing.id().clone();
+    let resolving = resolve_address(&attempt, config, &target).await?;
+    let id = resolving.id().clone();
     let queue_pair = create(&attempt, &attempt.event_loop, &id, options)?;
     let mut param = config.param.clone();
     limit_retries(&mut param);
     let param = with_handshake(&attempt, &id, param, &queue_pair)?;
-    let routed = routing.resolved_meanwhile(&attempt).await?;
+    let routed = resolving.resolved_meanwhile(&attempt).await?;
     let shared: Arc<dyn QueuePair> = queue_pair.clone();
     let established = handshake(&mut attempt, routed, shared, param).await?;
     let peer = Handshake::from_bytes(&established.private_data)
