@@ -78,7 +78,7 @@ fn its_server_answers(site: &Site) {
 
 #[case(needs(OneMessageTools))]
 fn its_client_is_answered(site: &Site) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let (connection, client) = accept(site, &listener, "rdma_client", &[]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     post_message(connection.queue_pair(), b"sixteen bytes of");
@@ -116,7 +116,7 @@ fn its_server_answers_a_connection(site: &Site) {
 
 #[case(needs(OneMessageTools))]
 fn its_client_is_answered_by_a_connection(site: &Site) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let (until_accepted, incoming, client) = request(site, &listener, "rdma_client", &[]);
     let connection = incoming.accept().unwrap();
     drop(until_accepted);
@@ -150,7 +150,7 @@ fn its_xserver_disconnects(site: &Site) {
 
 #[case(needs(OneMessageTools))]
 fn its_xclient_sends(site: &Site) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let port = listener.local_addr().port().to_string();
     // It disconnects when it has sent: siw drops a message that it has not read by then.
     let until_received = LostPackets::ends(site, &port);

@@ -250,7 +250,7 @@ fn its_server_exchanges_messages(site: &Site) {
 #[case(needs(Tools))]
 fn its_client_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
-        let listener = Listener::bind(site.v4(0)).unwrap();
+        let listener = Listener::bind(site.v4(free_port())).unwrap();
         let port = listener.local_addr().port();
         hold_back_first_messages_of_the_server(site, &port.to_string());
         let client = exchanging(site, "-s", port, count, more);

@@ -96,7 +96,8 @@ fn dropping_a_child_rejects(site: &Site) {
 #[case(needs(TcpHandshake))]
 fn private_data_overtaken_by_the_disconnect_are_lost(site: &Site) {
     let (client, child) = request(site);
-    hold_back_answers(child.local_addr().unwrap().unwrap().port());
+    let port = child.local_addr().unwrap().unwrap().port();
+    hold_back_answers(&port.to_string());
     child.reject(b"not today").unwrap();
     let event = rejected(site, &client, RejectReason::CONSUMER_DEFINED);
     assert_eq!(event.private_data(), b"");

@@ -10,7 +10,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sig
 use nix::unistd::Pid;
 use rdmacm::core::{CommandNumber, EventChannel};
 use rdmacm::{BlockingExecutor, BlockingTask, Cause, Connector, Listener, Node, Stage};
-use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
+use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft, free_port};
 
 use crate::child;
 use crate::connector::deadlines::absent_peer;
@@ -122,9 +122,9 @@ fn connects_among_signals() {
     }
     // Only connecting threads receive the signal.
     SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let to = listener.local_addr();
-    let lost = LostPackets::requests(to.port());
+    let lost = LostPackets::requests(&to.port().to_string());
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel);

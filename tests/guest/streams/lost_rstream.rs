@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, SECOND, Site};
+use rdmacm_tests::{PATIENCE, SECOND, Site, free_port};
 use rdmacm_tests_macros::case;
 
 use super::rsocket_calls::{client, server};
@@ -50,7 +50,7 @@ impl Peer {
         let (rstream, stream) = match role {
             Role::Server => test.connected(site, rdma_core, options),
             Role::Client => {
-                let listener = Listener::bind(site.v4(0)).unwrap();
+                let listener = Listener::bind(site.v4(free_port())).unwrap();
                 let port = listener.local_addr().port();
                 hold_back_first_messages(site, &port.to_string());
                 let listener = RdmaListener::new(listener, options.clone());

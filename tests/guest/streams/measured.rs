@@ -5,7 +5,7 @@
 use std::io::{Read as _, Write as _};
 
 use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
 use super::rsocket_calls::{least_release_without_inline, start};
@@ -73,7 +73,7 @@ fn measured_in_part(site: &Site, rdma_core: RdmaCore, part: usize) {
 /// In both roles; on siw, where a server of librdmacm sometimes closes a connection instead of
 /// accepting it, as a client.
 fn measured_by_rstream(site: &Site, rdma_core: RdmaCore) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let port = listener.local_addr().port();
     hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, StreamOptions::new());

@@ -102,7 +102,7 @@ fn from_client(site: &Site, rdma_core: RdmaCore) {
     let source = path(site, rdma_core, "source");
     let content = bytes(SIZE);
     fs::write(&source, &content).unwrap();
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let port = listener.local_addr().port().to_string();
     hold_back_first_messages(site, &port);
     let listener = RdmaListener::new(listener, StreamOptions::new());

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::RemoteAccessRegion;
 
@@ -121,7 +121,7 @@ fn as_client(site: &Site, test: Test, rdma_core: RdmaCore) {
 }
 
 fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let port = listener.local_addr().port();
     hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, StreamOptions::new().map_entries(1));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
 use super::rstream::{Test, expect_end};
@@ -25,7 +25,7 @@ pub(super) fn start(
     numbers: &[usize],
     options: StreamOptions,
 ) -> (Tool, RdmaListener) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(free_port())).unwrap();
     let port = listener.local_addr().port();
     hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, options);

@@ -157,7 +157,7 @@ impl Test {
         more: &[&str],
     ) -> IpAddr {
         let host = self.host(site);
-        let listener = Listener::bind((host, 0)).unwrap();
+        let listener = Listener::bind((host, free_port())).unwrap();
         let port = listener.local_addr().port();
         hold_back_first_messages(site, &port.to_string());
         let listener = RdmaListener::new(listener, options.clone());

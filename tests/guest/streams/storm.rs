@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::{ACCEPT_DEADLINE, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_core::{CmAddr, CmId, ConnParam, EventChannel};
-use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, Soft, free_qp_number};
+use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, Soft, free_port, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::net::TcpSocket;
 
@@ -123,7 +123,7 @@ fn connections(address: SocketAddr, number: usize) -> Vec<TcpStream> {
 }
 
 fn listener(site: &Site) -> RdmaListener {
-    RdmaListener::new(Listener::bind(site.v4(0)).unwrap(), options())
+    RdmaListener::new(Listener::bind(site.v4(free_port())).unwrap(), options())
 }
 
 fn address(site: &Site, listener: &RdmaListener) -> CmAddr {

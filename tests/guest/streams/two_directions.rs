@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rdmacm::tokio::Node;
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_tests_macros::case;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
@@ -174,7 +174,7 @@ fn threads_read_from_an_rstream_server_and_write_to_it(site: &Site) {
 fn threads_read_from_an_rstream_client_and_write_to_it(site: &Site) {
     let test = rstream_test();
     for rdma_core in RdmaCore::compared() {
-        let listener = Listener::bind(site.v4(0)).unwrap();
+        let listener = Listener::bind(site.v4(free_port())).unwrap();
         let port = listener.local_addr().port();
         hold_back_first_messages(site, &port.to_string());
         let listener = RdmaListener::new(listener, StreamOptions::new());
