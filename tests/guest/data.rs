@@ -114,8 +114,10 @@ pub(crate) fn contents(memory: &RemoteAccessRegion) -> Vec<u8> {
     bytes
 }
 
-/// The first bytes of a completion's memory.
+/// The first bytes of the memory of a completion, which is a success.
+#[track_caller]
 pub(crate) fn brought(completion: Completion, length: usize) -> Vec<u8> {
+    assert!(completion.result().is_ok(), "{completion:?}");
     completion.sg_list.into_buffer().unwrap()[..length].to_vec()
 }
 
