@@ -36,9 +36,9 @@ fn hold_back(what: &str) {
     ));
 }
 
-/// A listener's port, which the kernel chooses for no client: a filter is there as long as the
-/// guest, and would apply to the packets to that client as well.
-fn listening(port: &str) -> &str {
+/// Checks that the kernel chooses this port of a listener for no client: a filter that stays as
+/// long as the guest would apply to the packets to that client as well.
+fn listener_port(port: &str) -> &str {
     // The first of `ip_local_port_range`.
     let is_chosen = port.parse::<u16>().unwrap() >= 32_768;
     assert!(!is_chosen, "{port} is not of `free_port`");
@@ -51,7 +51,7 @@ const FIRST_MESSAGE: &str = "match u32 0 0xffffffff at 60 match u32 1 0xffffffff
 /// Delays the first message from each client to this port of the site's addresses.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
-        let port = listening(port);
+        let port = listener_port(port);
         hold_back(&format!("match ip dport {port} 0xffff {FIRST_MESSAGE}"));
         // After 40 bytes of IP.
         run(&format!(
@@ -69,7 +69,7 @@ pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
 /// (`siw_qp_llp_data_ready` does not wait for the lock of `siw_proc_mpareply`).
 pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
-        let port = listening(port);
+        let port = listener_port(port);
         hold_back(&format!("match ip sport {port} 0xffff {FIRST_MESSAGE}"));
     }
 }
@@ -77,7 +77,7 @@ pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
 /// Delays siw's replies to requests for this port, and not the end of a connection that
 /// follows them.
 pub(crate) fn hold_back_answers(port: &str) {
-    let port = listening(port);
+    let port = listener_port(port);
     // "MPA ID Rep Frame" (RFC 5044, 7.1).
     hold_back(&format!(
         "match ip sport {port} 0xffff match u32 0x4d504120 0xffffffff at 52 \
@@ -94,7 +94,7 @@ pub(crate) struct LostPackets {
 impl LostPackets {
     /// TCP's SYN packets to a port of the site's IPv4 address.
     pub(crate) fn requests(port: &str) -> Self {
-        let port = listening(port);
+        let port = listener_port(port);
         Self::new(&format!(
             "match ip dport {port} 0xffff match u8 0x02 0x12 at 33"
         ))
@@ -102,14 +102,14 @@ impl LostPackets {
 
     /// The first message from each client of siw to this port.
     pub(crate) fn first_messages(site: &Site, port: &str) -> Option<Self> {
-        let port = listening(port);
+        let port = listener_port(port);
         let what = format!("match ip dport {port} 0xffff {FIRST_MESSAGE}");
         (site.soft == Soft::Siw).then(|| Self::new(&what))
     }
 
     /// The end of the connection of each client of siw to this port.
     pub(crate) fn ends(site: &Site, port: &str) -> Option<Self> {
-        let port = listening(port);
+        let port = listener_port(port);
         let what = format!("match ip dport {port} 0xffff match u8 0x01 0x01 at 33");
         (site.soft == Soft::Siw).then(|| Self::new(&what))
     }

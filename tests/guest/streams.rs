@@ -111,6 +111,18 @@ pub(crate) fn accept(listener: &RdmaListener) -> (RdmaStream, SocketAddr) {
     peer.unwrap()
 }
 
+/// A listener on this host for clients of librdmacm, and its port.
+fn for_c_clients(
+    site: &Site,
+    host: impl Into<IpAddr>,
+    options: StreamOptions,
+) -> (RdmaListener, u16) {
+    let port = free_port();
+    hold_back_first_messages(site, &port.to_string());
+    let listener = Listener::bind((host.into(), port)).unwrap();
+    (RdmaListener::new(listener, options), port)
+}
+
 /// A server of librdmacm on a port of this host, and a stream to it. It is started by a function
 /// that waits until it listens.
 ///

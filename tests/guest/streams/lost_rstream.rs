@@ -4,15 +4,14 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::thread;
 use std::time::Duration;
 
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, SECOND, Site, free_port};
+use rdmacm::{RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
 use super::rsocket_calls::{client, server};
 use super::rstream::{Counter, Test};
-use super::{accept, fill};
+use super::{accept, fill, for_c_clients};
 use crate::c_tools::tool::Tool;
-use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
 /// rstream sends or receives this many messages of 64 bytes in turn.
@@ -50,10 +49,7 @@ impl Peer {
         let (rstream, stream) = match role {
             Role::Server => test.connected(site, rdma_core, options),
             Role::Client => {
-                let listener = Listener::bind(site.v4(free_port())).unwrap();
-                let port = listener.local_addr().port();
-                hold_back_first_messages(site, &port.to_string());
-                let listener = RdmaListener::new(listener, options.clone());
+                let (listener, port) = for_c_clients(site, site.v4, options.clone());
                 let client = test.start(rdma_core, port, &["-s", &site.v4.to_string()]);
                 (client, accept(&listener).0)
             }

@@ -4,15 +4,14 @@
 
 use std::io::{Read as _, Write as _};
 
-use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
+use rdmacm::{Connector, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::rsocket_calls::{least_release_without_inline, start};
 use super::rstream::{Counter, expect_end};
-use super::{accept, to_c_server};
+use super::{accept, for_c_clients, to_c_server};
 use crate::c_tools::tool::Tool;
-use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
 /// Sets of how many messages one is exchanged. For all of them, rstream is the peer.
@@ -73,10 +72,7 @@ fn measured_in_part(site: &Site, rdma_core: RdmaCore, part: usize) {
 /// In both roles; on siw, where a server of librdmacm sometimes closes a connection instead of
 /// accepting it, as a client.
 fn measured_by_rstream(site: &Site, rdma_core: RdmaCore) {
-    let listener = Listener::bind(site.v4(free_port())).unwrap();
-    let port = listener.local_addr().port();
-    hold_back_first_messages(site, &port.to_string());
-    let listener = RdmaListener::new(listener, StreamOptions::new());
+    let (listener, port) = for_c_clients(site, site.v4, StreamOptions::new());
     let client = rstream(site, rdma_core, port, "-s");
     let mut measured = Measured::default();
     for is_one_by_one in [true, false] {

@@ -4,12 +4,12 @@
 use std::fs;
 use std::io::{Read, Write};
 
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm::{RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
 use super::rstream::is_closed_at_once;
-use super::{accept, bytes, to_c_server};
+use super::{accept, bytes, for_c_clients, to_c_server};
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
 use crate::command::cat;
@@ -102,12 +102,9 @@ fn from_client(site: &Site, rdma_core: RdmaCore) {
     let source = path(site, rdma_core, "source");
     let content = bytes(SIZE);
     fs::write(&source, &content).unwrap();
-    let listener = Listener::bind(site.v4(free_port())).unwrap();
-    let port = listener.local_addr().port().to_string();
-    hold_back_first_messages(site, &port);
-    let listener = RdmaListener::new(listener, StreamOptions::new());
+    let (listener, port) = for_c_clients(site, site.v4, StreamOptions::new());
     let to = format!("{}:its-name", site.v4);
-    let client = Tool::start_with(rdma_core, "rcopy", &[&source, &to, "-p", &port]);
+    let client = Tool::start_with(rdma_core, "rcopy", &[&source, &to, "-p", &port.to_string()]);
     let (mut stream, _) = accept(&listener);
     patient(&stream);
 

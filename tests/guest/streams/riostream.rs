@@ -5,14 +5,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::thread;
 use std::time::Instant;
 
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm::{RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::RemoteAccessRegion;
 
-use super::accept;
 use super::rstream::{Counter, Test};
-use crate::packet_delay::hold_back_first_messages;
+use super::{accept, for_c_clients};
 use crate::rdma_core::RdmaCore;
 
 /// A side of the test.
@@ -121,10 +120,8 @@ fn as_client(site: &Site, test: Test, rdma_core: RdmaCore) {
 }
 
 fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
-    let listener = Listener::bind(site.v4(free_port())).unwrap();
-    let port = listener.local_addr().port();
-    hold_back_first_messages(site, &port.to_string());
-    let listener = RdmaListener::new(listener, StreamOptions::new().map_entries(1));
+    let options = StreamOptions::new().map_entries(1);
+    let (listener, port) = for_c_clients(site, site.v4, options);
     let client = test.start(rdma_core, port, &["-s", &site.v4.to_string()]);
     let (stream, _) = accept(&listener);
     Side::new(test, &stream).unwrap().run(false);

@@ -5,14 +5,13 @@ use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port};
+use rdmacm::{RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
 use super::rstream::{Test, expect_end};
-use super::{accept, bytes, inline, to_c_server};
+use super::{accept, bytes, for_c_clients, inline, to_c_server};
 use crate::c_tools::tool::Tool;
-use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
 
 const SCRIPT: &str = include_str!("rsocket_calls.py");
@@ -25,10 +24,7 @@ pub(super) fn start(
     numbers: &[usize],
     options: StreamOptions,
 ) -> (Tool, RdmaListener) {
-    let listener = Listener::bind(site.v4(free_port())).unwrap();
-    let port = listener.local_addr().port();
-    hold_back_first_messages(site, &port.to_string());
-    let listener = RdmaListener::new(listener, options);
+    let (listener, port) = for_c_clients(site, site.v4, options);
     let client = script(site, rdma_core, command, port, numbers);
     (client, listener)
 }

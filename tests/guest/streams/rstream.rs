@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm::{RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
-use super::{accept, to_c_server};
+use super::{accept, for_c_clients, to_c_server};
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::{Ended, Tool};
 use crate::command::cat;
@@ -157,10 +157,7 @@ impl Test {
         more: &[&str],
     ) -> IpAddr {
         let host = self.host(site);
-        let listener = Listener::bind((host, free_port())).unwrap();
-        let port = listener.local_addr().port();
-        hold_back_first_messages(site, &port.to_string());
-        let listener = RdmaListener::new(listener, options.clone());
+        let (listener, port) = for_c_clients(site, host, options.clone());
         let host = host.to_string();
         let role = [&["-s", &host], more].concat();
         let client = self.start(rdma_core, port, &role);

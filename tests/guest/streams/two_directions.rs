@@ -5,17 +5,16 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::tokio::Node;
-use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm::{RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::rstream::{Counter, Test, expect_end};
-use super::{Pair, accept, tasks};
+use super::{Pair, accept, for_c_clients, tasks};
 use crate::connector::asynchronous::on_threads;
-use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
 /// Sets more messages of each side, for a longer run.
@@ -174,10 +173,7 @@ fn threads_read_from_an_rstream_server_and_write_to_it(site: &Site) {
 fn threads_read_from_an_rstream_client_and_write_to_it(site: &Site) {
     let test = rstream_test();
     for rdma_core in RdmaCore::compared() {
-        let listener = Listener::bind(site.v4(free_port())).unwrap();
-        let port = listener.local_addr().port();
-        hold_back_first_messages(site, &port.to_string());
-        let listener = RdmaListener::new(listener, StreamOptions::new());
+        let (listener, port) = for_c_clients(site, site.v4, StreamOptions::new());
         let client = test.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
         let (stream, _) = accept(&listener);
         exchange_with_rstream(test, &stream);
